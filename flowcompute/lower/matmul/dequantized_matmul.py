@@ -61,7 +61,7 @@ TILE_ROWS = 3
 """Rows of a tile of `DECODED` columns: halves of their sums, of the rows and of a column take AVX2's 16 registers.
 Tiles of two rows have eight sums, as many as multiply-adds are in progress. They take rows that are left."""
 LEFT_BYTES = 384 << 10
-"""Bytes of rows of A that are multiplied before the next ones, so that they stay in the cache beside the columns."""
+"""Bytes of rows of A, or of halves of them, that stay in the second cache while they are multiplied by a strip."""
 STAGES = 2
 """Launches of a product whose rows of A are made by a row_maker: one stores them, one multiplies."""
 FEWEST_ROWS = 32
@@ -106,8 +106,6 @@ class _DequantizedLowering:
         self.pitch = -(-one.inner // LANES) * LANES
         self.row_bytes = self.pitch * FLOAT32.itemsize
         in_place = not one.is_computed(one.a) and one.a.columns.stride == 1 and one.a.argument.dtype == FLOAT32
-        # Where A is computed as it is loaded, or scattered, each number is computed and picked once.
-        self.kept = (self.rows is not None or not in_place) and self.row_bytes <= LEFT_BYTES
         self.grouped = one.chosen is not None
         # Blocks are cut from all rows, and not from those of each matrix.
         self.across = one.shared or self.grouped
@@ -121,11 +119,17 @@ class _DequantizedLowering:
         # Scales of larger blocks take many registers.
         self.at_once = 2 if numbers == self.together * LANES else 1
         self.buffered = self.many and DECODED * self.row_bytes <= RIGHT_BYTES
-        # Rows that are made lie in order, as their sweeps write them.
-        self.halved = self.buffered and self.kept and self.rows is None
-        fit = LEFT_BYTES // max(1, self.row_bytes)
+        # Where A is computed as it is loaded, or scattered, each number is computed and picked once. Rows that share
+        # columns are kept by halves. Those that choose matrices are too many.
+        picked = self.rows is not None or not in_place or (self.buffered and not self.grouped)
+        self.kept = picked and self.row_bytes <= LEFT_BYTES
+        self.halved = self.buffered and self.kept
+        fit = LEFT_BYTES * (2 if self.halved else 1) // max(1, self.row_bytes)
         fewest, most = (GROUPED_ROWS, GROUPED_ROWS) if self.grouped else (FEWEST_ROWS, ROWS_PER_ITEM)
         self.block = min(most, max(1 if self.kept else fewest, fit)) if self.many else 1
+        # Upper halves of rows, and of columns, lie behind all lower ones.
+        self.half = self.pitch // 2
+        self.apart = self.block * self.half
         self.strips = max(1, -(-one.columns // STRIP))
         # What is computed around the product calls functions, for which the device may not take wider vectors.
         self.width = min(style.capabilities.lanes, LANES)
@@ -226,14 +230,14 @@ class _DequantizedLowering:
             arrays.append(Array("left", FLOAT32, 1, self.block * self.pitch or 1))
         if self.buffered:
             arrays.append(Array("decoded", FLOAT32, 1, DECODED * self.pitch or 1))
+            arrays.append(Array("lower", FLOAT32, 1, self.block * DECODED * HALF))
         return arrays
 
     def _keep(self) -> Stmt:
         """Compute the block's rows of A, or copy those that the first stage has stored."""
         if self.rows is None:
             return self._load()
-        made = self.rows.kept("left", (ROW - BEGIN) * self.pitch, BEGIN, END)
-        return If(equal(PHASE, STAGES), (made,), (self._load(),))
+        return If(equal(PHASE, STAGES), (self.rows.kept(self._put, BEGIN, END),), (self._load(),))
 
     def _load(self) -> Stmt:
         one = self.contraction
@@ -241,15 +245,17 @@ class _DequantizedLowering:
         at_a, stride = one.of_a(line, one.row(line, ROW)), one.a.columns.stride
 
         def vector(scope: Scope, at: _Along, count: int | None) -> None:
-            numbers = one.factor(scope, Load(one.a.argument, at_a + at.index * stride, stride, count))
-            begin = (ROW - BEGIN) * self.pitch
-            if self.halved:
-                put_halves(scope, "left", begin, self.pitch, at.index, numbers)
-            else:
-                scope.add(PutItem("left", begin + at.index, numbers, vector=True))
+            self._put(scope, at.index, one.factor(scope, Load(one.a.argument, at_a + at.index * stride, stride, count)))
 
         self._along_k(line, vector, self.width)
         return For(ROW, BEGIN, END, 1, tuple(line.statements))
+
+    def _put(self, scope: Scope, k: IndexLike, numbers: Var) -> None:
+        """Keep a vector of the row of A at `ROW`."""
+        if self.halved:
+            put_halves(scope, "left", (ROW - BEGIN) * self.half, self.apart, k, numbers)
+        else:
+            scope.add(PutItem("left", (ROW - BEGIN) * self.pitch + k, numbers, vector=True))
 
     def _along_k(
         self, scope: Scope, vector: Callable[[Scope, _Along, int | None], None], width: int = LANES, together: int = 1
@@ -330,35 +336,40 @@ class _DequantizedLowering:
         start = self._start(line, at_b, WITHIN + PART)
 
         def vector(inner: Scope, at: _Along, count: int | None) -> None:
-            put_halves(inner, "decoded", PART * self.pitch, self.pitch, at.index, self._right(inner, start, at, count))
+            numbers = self._right(inner, start, at, count)
+            put_halves(inner, "decoded", PART * self.half, DECODED * self.half, at.index, numbers)
 
         self._along_k(line, vector, together=self.together)
         made.add(For(PART, 0, DECODED, 1, tuple(line.statements)))
         rows = self.last - self.first
-        made.add(
-            # Two rows or more are some tiles of three, and at most two of two.
-            SetInteger(TILED, self.last - rows * 2 % TILE_ROWS * 2),
-            For(ROW, self.first, TILED, TILE_ROWS, tuple(self._tile(made, TILE_ROWS))),
-            For(ROW, TILED, self.last, 2, tuple(self._tile(made, 2))),
-        )
+        # Two rows or more are some tiles of three, and at most two of two.
+        made.add(SetInteger(TILED, self.last - rows * 2 % TILE_ROWS * 2))
+        for upper in (0, 1):
+            made.add(
+                For(ROW, self.first, TILED, TILE_ROWS, tuple(self._tile(made, TILE_ROWS, upper))),
+                For(ROW, TILED, self.last, 2, tuple(self._tile(made, 2, upper))),
+            )
         return made.statements
 
-    def _tile(self, outer: Scope, rows: int) -> list[Stmt]:
-        """Compute the sums of the decoded columns, of `rows` rows from `ROW` on, and keep them for the epilogue."""
-        one = self.contraction
-        scope = outer.inner()
+    def _tile(self, outer: Scope, rows: int, upper: int) -> list[Stmt]:
+        """Compute one half of the decoded columns' sums, of `rows` rows from `ROW` on.
+
+        Those of the lower half are kept in an array. Those of the upper half are added to them for the epilogue.
+        """
+        scope = outer.inner().beside(HALF)
         placed = [self._row(scope, ROW + number) for number in range(rows)]
         at_rows = [self._of_a(scope, row) for row in placed]
 
-        def left(inner: Scope, row: int, upper: int, k: IndexLike, count: int | None) -> Var:
+        def left(inner: Scope, row: int, k: IndexLike, count: int | None) -> Var:
             if self.halved:
-                return inner.let(ArrayItem("left", at_rows[row] + upper * (self.pitch // 2) + k, vector=True), FLOAT32)
+                return inner.let(ArrayItem("left", at_rows[row] + upper * self.apart + k, vector=True), FLOAT32)
             return self._left(inner, at_rows[row], k * 2 + upper * HALF, count)
 
-        totals = halves_summed(one, scope, rows, DECODED, left, self.pitch)
-        for number, own in enumerate(added_up(scope, totals, rows, HALF)):
+        kept = (ROW - self.first) * DECODED * HALF
+        totals = halves_summed(self.contraction, scope, upper, (rows, DECODED), left, kept)
+        for number, total in enumerate(added_up(scope, totals, rows, HALF) if upper else ()):
             row = placed[number].number if self.grouped else ROW + number
-            scope.add(PutItem("sums", (row - BEGIN) * STRIP + WITHIN, own, vector=True))
+            scope.add(PutItem("sums", (row - BEGIN) * STRIP + WITHIN, total, vector=True))
         return scope.statements
 
     def _alone(self, outer: Scope, starts: Sequence[IndexLike]) -> list[Stmt]:
@@ -371,7 +382,7 @@ class _DequantizedLowering:
 
         def products(inner: Scope, at: _Along, count: int | None, sums: Sequence[Var]) -> None:
             if self.halved:
-                a = halves(inner, "left", at_a, self.pitch, at.index)
+                a = halves(inner, "left", at_a, self.apart, at.index)
             else:
                 a = self._left(inner, at_a, at.index, count)
             for start, total in zip(starts, sums, strict=True):
@@ -394,7 +405,8 @@ class _DequantizedLowering:
 
     def _of_a(self, scope: Scope, row: Row) -> IndexLike:
         """Declare the begin of a row of A, in memory or in the array that keeps it."""
-        return scope.integer((row.number - BEGIN) * self.pitch) if self.kept else self.contraction.of_a(scope, row)
+        pitch = self.half if self.halved else self.pitch
+        return scope.integer((row.number - BEGIN) * pitch) if self.kept else self.contraction.of_a(scope, row)
 
     def _left(self, scope: Scope, at: IndexLike, k: IndexLike, count: int | None) -> Var:
         """Return numbers of a row of A that lie in order."""

@@ -6,15 +6,19 @@ They are the sweeps of `RowSweep` with its orders of reductions, so each number 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 from flowcompute.fuse import Region
 from flowcompute.graph import Graph
-from flowcompute.ir import Array, For, IndexLike, PutItem
+from flowcompute.ir import Array, For, IndexLike, Var
 from flowcompute.lower.emit import Arguments, Scope
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.rows.row_shape import RowShape
 from flowcompute.lower.rows.row_sweep import ROW_LANES, ColumnPoint, RowSweep
 from flowcompute.lower.rows.rows_form import ROWS
+
+Keep = Callable[[Scope, IndexLike, Var], None]
+"""`keep(scope, column, numbers)` adds the statements that keep a vector of the row `r`."""
 
 
 class ProductRows:
@@ -44,10 +48,10 @@ class ProductRows:
         """Return a loop over rows that stores them, as a kernel of the region would."""
         return self._loop(_Sweep(self._shape, self._arguments, self._scope(), None), start, stop, step)
 
-    def kept(self, array: str, begin: IndexLike, start: IndexLike, stop: IndexLike) -> For:
-        """Return a loop over rows that keeps each in an array, from an index on that depends on `r`."""
+    def kept(self, keep: Keep, start: IndexLike, stop: IndexLike) -> For:
+        """Return a loop over rows `r` that keeps the vectors of each by a function."""
         sweep = _KeptSweep(self._shape, self._arguments, self._scope(), None)
-        sweep.array, sweep.begin = array, begin
+        sweep.keep = keep
         return self._loop(sweep, start, stop, 1)
 
     def _scope(self) -> Scope:
@@ -72,15 +76,12 @@ class _KeptSweep(_Sweep):
     """Sweeps whose results are kept in an array.
 
     Attributes:
-        array: name of the array.
-        begin: index of the row's first number.
+        keep: adds the statements that keep a vector.
     """
 
-    array: str
-    begin: IndexLike
+    keep: Keep
 
     def store_at(self, point: ColumnPoint) -> None:
         """Keep the numbers that would be stored at these columns; a whole vector is written at the row's end."""
         (output,) = self.shape.region.outputs
-        numbers = point.value_in_memory(output)
-        point.scope.add(PutItem(self.array, self.begin + point.column, numbers, vector=True))
+        self.keep(point.scope, point.column, point.value_in_memory(output))
