@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -68,6 +69,27 @@ def test_arguments_are_put_anew() -> None:
         bound.launch()
     assert adding.numbers(0) == [0.5] * 3 + [0.0] * 5
     assert adding.numbers(1) == [1.0] * 4 + [0.0] * 4
+
+
+def test_an_argument_is_put_again_after_an_interrupt() -> None:
+    """It was set when the interrupt came, and the one before was taken for set."""
+    adding, functions = Adding(), driver_functions()
+    assert functions is not None
+    put = functions.clSetKernelArg
+
+    def interrupted(kernel: Any, place: Any, size: Any, given: Any) -> int:
+        code: int = put(kernel, place, size, given)
+        if place.value == 2 and given == (3).to_bytes(8, sys.byteorder):
+            raise KeyboardInterrupt
+        return code
+
+    with mock.patch.object(functions, "clSetKernelArg", interrupted):
+        bound = adding.bound(adding.buffers[0], 1, 8)
+    with pytest.raises(KeyboardInterrupt):
+        bound.put(2, 3)
+    bound.put(2, 8)
+    bound.launch()
+    assert adding.numbers(0) == [1.0] * 8
 
 
 def test_errors_are_those_of_pyopencl() -> None:

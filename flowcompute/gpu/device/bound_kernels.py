@@ -114,6 +114,8 @@ class BoundKernel:
         else:
             # Most are indices, which NumPy would take a microsecond for.
             given = _LONG.pack(value) if dtype == np.int64 else np.array(value, dtype).tobytes()
+        # An interrupt may come before the new one is noted.
+        self._values[place] = None
         if self._put(self._kernel, ctypes.c_uint(place), ctypes.c_size_t(len(given)), given):
             self._told.set_arg(place, value if dtype is None else np.array(value, dtype)[()])
         self._values[place] = value
