@@ -80,7 +80,7 @@ from flowcompute.ir.index_nodes import (
     unequal,
 )
 from flowcompute.ir.index_printing import factor_text, index_text, known_number
-from flowcompute.ir.kernel import Kernel
+from flowcompute.ir.kernel import ANY_ROWS, Kernel
 from flowcompute.ir.nodes import (
     ROLLED,
     Alias,
@@ -151,10 +151,12 @@ from flowcompute.ir.scan_nodes import (
     ENDS,
     Await,
     AwaitSlot,
+    HandOver,
     LastGroup,
     LookBack,
     LookBehind,
     Publish,
+    TakeOver,
     Ticket,
 )
 from flowcompute.ir.scan_order import RUN, first_carries, scan_tile
@@ -197,6 +199,7 @@ from flowcompute.ir.tensor_nodes import (
 
 __all__ = [
     "ADDS",
+    "ANY_ROWS",
     "ATTENTION_KEYS",
     "BIAS_FACTOR",
     "BLOCK",
@@ -274,6 +277,7 @@ __all__ = [
     "Generate",
     "GroupMultiply",
     "Half",
+    "HandOver",
     "HostFold",
     "If",
     "Index",
@@ -326,6 +330,7 @@ __all__ = [
     "Storage",
     "Store",
     "SubGroupBarrier",
+    "TakeOver",
     "TakeTurn",
     "TensorMap",
     "Ticket",

@@ -10,6 +10,11 @@ from flowcompute.imports import dataclass
 from flowcompute.ir.nodes import Argument, Stmt
 from flowcompute.strategy import KernelKnobs
 
+ANY_ROWS = 1 << 62
+"""More rows than there are."""
+LEAST_ROUNDS = 1.35
+"""Rounds of whole tiles, over those that shared tiles take, from which on tiles are shared."""
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -33,6 +38,8 @@ class Kernel:
         stages: how often it is launched over the same records; `phase` is the number of the launch.
         at_once: records up to which one launch does all stages; its `phase` is `stages`.
         few: what is launched instead for up to `few_rows` rows, or its own `few`. Its results have the same bits.
+        shares: work-groups of a launch that hand tiles over, so that all end together. As `few`, it is launched only
+            where that saves enough. 0 where work-groups have whole tiles.
         both: what does the work of this kernel and of the one that it follows in its work-groups, where that is faster.
         contract: whether multiplications and additions may be fused (`precision="fast"`).
         tensor: whether tensor cores multiply its matrices as stored.
@@ -59,6 +66,7 @@ class Kernel:
     at_once: int = 0
     few: Kernel | None = None
     few_rows: int = 0
+    shares: int = 0
     both: Kernel | None = None
     contract: bool = False
     tensor: bool = False
@@ -74,9 +82,20 @@ class Kernel:
 
     def of_items(self, items: int) -> Kernel:
         """Return the kernel that is launched over so many records."""
-        if self.of_few is None or items * self.units > self.few_rows:
+        if self.of_few is None or items * self.units > self.few_rows or not self.of_few.saves(items):
             return self
         return self.of_few.of_items(items)
+
+    def saves(self, items: int) -> bool:
+        """Check whether sharing tiles saves enough, where the kernel does that.
+
+        Whole tiles would take work-groups of a launch some rounds, of which the last one has few of them.
+        """
+        if not self.shares:
+            return True
+        tiles = -(-items * self.units // self.tile[0]) * self.tile[1]
+        rounds = -(-tiles // self.shares)
+        return rounds > 1 and rounds * self.shares >= LEAST_ROUNDS * tiles
 
     @cached_property
     def of_few(self) -> Kernel | None:

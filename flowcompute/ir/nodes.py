@@ -17,7 +17,9 @@ from flowcompute.imports import dataclass
 from flowcompute.ir.index_nodes import ConditionLike, IndexLike, Name
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
-ArgumentKind = Literal["input", "output", "partial", "merged", "carry", "state", "words", "maps", "scalar", "integer"]
+ArgumentKind = Literal[
+    "input", "output", "partial", "merged", "carry", "state", "words", "maps", "room", "scalar", "integer"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +31,14 @@ class Argument:
         kind: "input" and "output" point to values. "partial" points to block results, "merged" to merged blocks, and
             "carry" to the unfinished block of a fold. "state" points to the carry of a scan from batch to batch, and
             "words" to the words that its tiles exchange; of no scan, to those that count work-groups. "maps" points to
-            room for maps of tensor copies. "scalar" is a number; "integer" is a long.
+            room for maps of tensor copies, "room" to what work-groups hand over. "scalar" is a number; "integer" is a
+            long.
         dtype: its dtype.
         value: id of the value (of the fold for partials and carries); -1 for integers, and for words of no scan.
         part: index of the accumulator of a fold.
         period: number count of a resident operand that is read cyclically (padded by a vector); otherwise 0.
         blocks: format of the blocks that it points to, of which each load decodes float32. Indices count numbers.
+        numbers: count of the numbers of a room; otherwise 0.
     """
 
     name: str
@@ -44,6 +48,7 @@ class Argument:
     part: int = 0
     period: int = 0
     blocks: BlockFormat | None = None
+    numbers: int = 0
 
     @property
     def loaded_dtype(self) -> np.dtype:

@@ -86,6 +86,45 @@ class LastGroup(CarryStatement):
     argument: Argument
 
 
+@dataclass(frozen=True, slots=True)
+class HandOver(CarryStatement):
+    """Store variables at a place of a room, for the work-group that takes them over.
+
+    The statement contains a barrier. `words[1 + place]` is 0 before it, and 1 once all is stored. With `groups`, the
+    groups of four sub-groups of a ring do so each for itself, and each has a word.
+
+    Attributes:
+        room: what `place` counts parts of.
+        words: of the kernel.
+        place: the place.
+        variables: what is stored.
+        work_items: how many do it.
+        groups: groups of a ring; 0 for a work-group.
+    """
+
+    room: Argument
+    words: Argument
+    place: IndexLike
+    variables: tuple[Var, ...]
+    work_items: int
+    groups: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOver(CarryStatement):
+    """Wait for a `HandOver` at a place, assign what it has stored, and free the place; attributes are those of it.
+
+    The work-group that hands over has begun, and waits for nothing before. The statement contains a barrier.
+    """
+
+    room: Argument
+    words: Argument
+    place: IndexLike
+    variables: tuple[Var, ...]
+    work_items: int
+    groups: int = 0
+
+
 BUSY = 32
 """First work-items of a work-group, which do not wait in a `LookBehind`: those that run in lockstep."""
 

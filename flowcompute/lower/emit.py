@@ -60,6 +60,7 @@ _PREFIXES: dict[ArgumentKind, str] = {
     "state": "state",
     "words": "words",
     "maps": "maps",
+    "room": "room",
     "scalar": "s",
     "integer": "at",
 }
@@ -91,6 +92,7 @@ class Arguments:
         part: int = 0,
         period: int = 0,
         blocks: BlockFormat | None = None,
+        numbers: int = 0,
     ) -> Argument:
         """Return the parameter for this use of a value."""
         use = (kind, value, part, period, blocks)
@@ -99,7 +101,7 @@ class Arguments:
                 return argument
         count = sum(argument.kind == kind for argument in self.items)
         among = f"_{self.place}" if self.place else ""
-        argument = Argument(f"{_PREFIXES[kind]}{count}{among}", kind, dtype, value, part, period, blocks)
+        argument = Argument(f"{_PREFIXES[kind]}{count}{among}", kind, dtype, value, part, period, blocks, numbers)
         self.items.append(argument)
         return argument
 

@@ -36,6 +36,8 @@ from flowcompute.ir.tensor_nodes import (
 from tests.gpu.emulated_rings import Rings
 from tests.gpu.shared_memory import SharedMemory
 
+Handed = dict[int, list[np.ndarray]]
+"""Variables that work-groups have handed over, by their places."""
 SUBGROUP = 32
 LANE = np.arange(SUBGROUP)
 
@@ -54,8 +56,11 @@ def emulate(
     """
     made = {a.value: np.full(arrays[a.value].size, 77, a.dtype) for a in kernel.arguments if a.kind == "output"}
     flat = {value: array.reshape(-1) for value, array in arrays.items()}
+    handed: Handed = {}
     for group in range(groups):
-        _WorkGroup(kernel, {**flat, **made}, {"n": n, "gid": group, "gsize": groups, "first": 0, **integers}).run()
+        numbers = {"n": n, "gid": group, "gsize": groups, "first": 0, **integers}
+        WorkGroup(kernel, {**flat, **made}, numbers, handed).run()
+    assert not handed, "all that was handed over has been taken over"
     return made
 
 
@@ -74,9 +79,12 @@ class _Arriving:
         self.memory.bytes.reshape(-1, size)[self.rows] = data
 
 
-class _WorkGroup(Rings):
-    def __init__(self, kernel: Kernel, memory: Mapping[int, np.ndarray], integers: Mapping[str, Any]) -> None:
+class WorkGroup(Rings):
+    def __init__(
+        self, kernel: Kernel, memory: Mapping[int, np.ndarray], integers: Mapping[str, Any], handed: Handed
+    ) -> None:
         super().__init__(kernel.work_group, memory, integers)
+        self.handed = handed
         self.names["wid"] = integers["gid"] * kernel.work_group + self.lid
         self.names["wsize"] = integers["gsize"] * kernel.work_group
         self.kernel = kernel
@@ -94,6 +102,8 @@ class _WorkGroup(Rings):
                 self.names[name.name] = made if new or self.mask.all() else np.where(self.mask, made, old)
             case ir.Array(name, dtype, lanes, size):
                 self.local.setdefault(name, SharedMemory(size * lanes * dtype.itemsize))
+                if dtype == np.int64:
+                    self.names[name] = self.local[name].bytes.view(dtype)
             case ir.Let(var, expr):
                 self.values[var.name] = self.value(expr, var)
             case ir.Assign(var, expr):
@@ -162,6 +172,17 @@ class _WorkGroup(Rings):
                 others = self.lid - inside if distance is None else ahead
                 for var, source in zip(variables, sources, strict=True):
                     self.values[var.name] = self.values[source.name][others]
+            case ir.Ticket(name, _, _, 0, by):
+                # Work-groups run one after another, and each draws once.
+                assert self.mask.all(), "all are there"
+                self.names[name.name] = np.where(self.lid == by, self.names["gid"], 0)
+            case ir.HandOver():
+                at = self.place_of(statement)
+                assert at not in self.handed, "its place is free"
+                self.handed[at] = [self.values[one.name].copy() for one in statement.variables]
+            case ir.TakeOver():
+                taken = self.handed.pop(self.place_of(statement))
+                self.values |= {one.name: made for one, made in zip(statement.variables, taken, strict=True)}
             case ir.SubGroupBarrier():
                 assert all(len(set(team)) == 1 for team in self.mask.reshape(-1, SUBGROUP)), "all of a team meet"
             case ir.WorkGroupBarrier():
@@ -170,6 +191,12 @@ class _WorkGroup(Rings):
                     memory.meet()
             case _:
                 raise NotImplementedError(statement)
+
+    def place_of(self, one: ir.HandOver | ir.TakeOver) -> int:
+        """The place of what is handed over, where all that do so meet."""
+        assert self.mask[: one.work_items].all(), "all are there"
+        self.block([ir.RingGroupBarrier() if one.groups else ir.WorkGroupBarrier()])
+        return int(self.integer(one.place))
 
     # -- copies and fragments ---------------------------------------------------------------------------
 

@@ -14,26 +14,32 @@ fences, and no clearing between launches.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from flowcompute.elements.functions import UserOp
 from flowcompute.gpu.render.functions import call_lines
 from flowcompute.gpu.render.opencl_types import scalar_type
+from flowcompute.gpu.render.ptx import group_barrier
 from flowcompute.gpu.render.render_expressions import ExpressionRenderer
 from flowcompute.ir import (
     ADDS,
     BUSY,
     ENDS,
+    RING_GROUP,
     Argument,
     Await,
     AwaitSlot,
     CallFunction,
     CarryStatement,
     Combine,
+    HandOver,
     LastGroup,
     LookBack,
     LookBehind,
     Publish,
+    TakeOver,
     Ticket,
     Var,
     factor_text,
@@ -120,6 +126,12 @@ def handed_on(statement: CarryStatement, expressions: ExpressionRenderer) -> lis
                 "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
                 f"{name.name} = arrived[0];",
             ]
+        case HandOver():
+            helpers.setdefault("fc_fence", _FENCE)
+            return _hand_over(statement)
+        case TakeOver():
+            helpers.setdefault("fc_fence", _FENCE)
+            return _take_over(statement)
         case LookBehind():
             helpers.setdefault("fc_known", _KNOWN)
             return _look_behind(statement, expressions)
@@ -136,6 +148,52 @@ def _ticket(ticket: Ticket, cpu: bool) -> list[str]:
     if cpu:
         return [f"{declared}{ticket.name.name} = {taken};"]
     return [f"{declared}{ticket.name.name} = lid == {ticket.by} ? {taken} : 0;"]
+
+
+def _hand_over(one: HandOver) -> list[str]:
+    """Store all variables, and tell so when all work-items have done it."""
+    first, barrier, word = _meeting(one)
+    return [
+        *(f"{place} = {var.name};" for var, place in _places(one)),
+        barrier,
+        f"if ({first}) {{",
+        "    fc_fence();",
+        f"    {word} = 1;",
+        "}",
+    ]
+
+
+def _take_over(one: TakeOver) -> list[str]:
+    """Wait by one work-item, and load all variables when it has seen that they are there."""
+    first, barrier, word = _meeting(one)
+    return [
+        f"if ({first}) {{",
+        f"    while ({word} == 0) {{}}",
+        "    fc_fence();",
+        f"    {word} = 0;",
+        "}",
+        barrier,
+        *(f"{var.name} = {place};" for var, place in _places(one)),
+    ]
+
+
+def _meeting(one: HandOver | TakeOver) -> tuple[str, str, str]:
+    """Return what only one work-item is, the barrier of those that hand over together, and their word."""
+    if not one.groups:
+        word = f"{one.words.name}[{index_text(1 + one.place)}]"
+        return "lid == 0", "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);", word
+    word = f"{one.words.name}[{index_text(1 + one.place * one.groups + RING_GROUP)}]"
+    return "lid % 128 == 0", group_barrier(), word
+
+
+def _places(one: HandOver | TakeOver) -> Iterator[tuple[Var, str]]:
+    """Yield each variable with the text of its place. Neighbours of a work-group have theirs side by side."""
+    numbers = one.work_items * sum(var.lanes for var in one.variables)
+    begin, room = 0, f"{one.room.name} + {factor_text(one.place)} * {numbers}"
+    for var in one.variables:
+        kind = scalar_type(var.dtype) + (str(var.lanes) if var.lanes > 1 else "")
+        yield var, f"*(__global {kind} *)({room} + {begin} + lid * {var.lanes})"
+        begin += var.lanes * one.work_items
 
 
 def _look_behind(look: LookBehind, expressions: ExpressionRenderer) -> list[str]:

@@ -116,6 +116,8 @@ class _Renderer:
             return f"const long {argument.name}"
         if argument.kind == "maps":
             return f"__global uchar *{argument.name}"
+        if argument.kind == "room":
+            return f"__global {memory_type(argument.dtype)} *{argument.name}"
         if argument.kind == "words":
             return f"volatile __global ulong *restrict {argument.name}"
         constant = "const " if argument.kind in ("input", "carry") else ""

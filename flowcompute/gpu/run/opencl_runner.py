@@ -29,6 +29,7 @@ from flowcompute.gpu.run.resident_arguments import ResidentArguments
 from flowcompute.gpu.run.work_division import division
 from flowcompute.gpu.worker import Launcher, ProgramBuilders, open_launcher
 from flowcompute.ir import MAP_BYTES, MOST_MAPS, Argument, Kernel
+from flowcompute.ir.launches import GROUPS_OF_UNIT
 from flowcompute.schedule import RegionStep
 from flowcompute.schedule.memory import (
     TransferPlan,
@@ -65,7 +66,7 @@ class OpenCLRunner(FoldingRunner):
         self.adopted = {} if beside is None else beside.adopted
         self._kernels = BuiltKernels()
         self._launcher: Launcher | None = None
-        self._arrived = np.zeros(1, np.uint64)
+        self._arrived = np.zeros(1 + device.capabilities.units * GROUPS_OF_UNIT, np.uint64)
         self._residents = ResidentArguments(self.nodes, state.resident)
         self._passed, self._cyclic, self._untold = PassingArguments(), set(), deque()
         self._named: dict[str, tuple[str, Site | None]] = {}
@@ -380,6 +381,8 @@ class OpenCLRunner(FoldingRunner):
         if argument.kind == "maps":
             # Work-groups are as many as units at most, and make them anew.
             return self.memory.output("maps", np.empty(self.device.capabilities.units * MOST_MAPS * MAP_BYTES, UINT8))
+        if argument.kind == "room":
+            return self.memory.output("room", np.empty(argument.numbers, argument.dtype))
         if argument.kind == "words" and value < 0:
             # Launches of one queue follow each other, so one counter serves all.
             return self.memory.state("arrived groups", self._arrived)

@@ -176,7 +176,7 @@ class RepeatedLaunches:
         """Keep a launch whose arguments are arrays and numbers; no array that passes is kept alive."""
         read = [(place, one.value) for place, one in enumerate(kernel.arguments) if one.kind in _VALUES]
         passing = tuple(place for place, value in read if value in self._passing)
-        kinds = _VALUES | ({"words"} if carry is None else {"state"} if carry.stays else set())
+        kinds = _VALUES | ({"words", "room"} if carry is None else {"state"} if carry.stays else set())
         # Blocks of a fold have memory that stays. Only runs in place have others than those of a merge.
         known = all(one.kind in (kinds | _BLOCKS if in_place else kinds) for one in kernel.arguments)
         if not known or (kernel.block and not in_place):

@@ -2,10 +2,12 @@
 
 from flowcompute.ir.launches.geometry import (
     GPU_PARTS_PER_UNIT,
+    GROUPS_OF_UNIT,
     PARTS_PER_UNIT,
     ROWS_PER_ITEM,
     STRIP_PARTS,
     by_blocks,
+    by_handed_tiles,
     by_numbers,
     by_numbers_or_rows,
     by_records,
@@ -24,12 +26,14 @@ from flowcompute.ir.launches.launch_task import LaunchDivision, LaunchTask
 
 __all__ = [
     "GPU_PARTS_PER_UNIT",
+    "GROUPS_OF_UNIT",
     "PARTS_PER_UNIT",
     "ROWS_PER_ITEM",
     "STRIP_PARTS",
     "LaunchDivision",
     "LaunchTask",
     "by_blocks",
+    "by_handed_tiles",
     "by_numbers",
     "by_numbers_or_rows",
     "by_records",

@@ -13,6 +13,9 @@ PARTS_PER_UNIT = 16
 GPU_PARTS_PER_UNIT = 64
 """As many work-groups of a GPU: more than run at once, so that those that wait keep the memory busy."""
 
+GROUPS_OF_UNIT = 2
+"""Work-groups that a compute unit of a GPU runs at once, where tasks go from one to another."""
+
 SCAN_GROUPS_PER_UNIT = 4
 """Work-groups that scan tiles at a time, for each compute unit of a GPU."""
 
@@ -60,6 +63,11 @@ def by_tiles(task: LaunchTask) -> LaunchDivision:
     """Divide tiles of rows, which the work-groups of a GPU take in turn."""
     kernel = task.kernel
     return LaunchDivision(task.count, 0, _groups(task, -(-task.count // kernel.tile[0]) * kernel.tile[1]))
+
+
+def by_handed_tiles(task: LaunchTask) -> LaunchDivision:
+    """Divide tiles among the work-groups that share them; where none do, as `by_tiles` does."""
+    return LaunchDivision(task.count, 0, min(task.count, task.kernel.shares)) if task.kernel.shares else by_tiles(task)
 
 
 def by_resident_tiles(task: LaunchTask) -> LaunchDivision:
@@ -158,6 +166,7 @@ _DIVISIONS: dict[str, Callable[[LaunchTask], LaunchDivision]] = {
         by_numbers_or_rows,
         by_blocks,
         by_tiles,
+        by_handed_tiles,
         by_resident_tiles,
         by_shares,
         by_strips,

@@ -17,6 +17,7 @@ from itertools import chain
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
+    ANY_ROWS,
     GID,
     GSIZE,
     LID,
@@ -50,7 +51,7 @@ from flowcompute.lower.matmul.lane_sums import LANES, RUN, stored_sum
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, block_format, reads_along_blocks, why_no_product
 from flowcompute.lower.matmul.panel_sums import FIRST_K, K, sum_in_panels, zeros
 from flowcompute.lower.matmul.ring_matmul import ring_matmul
-from flowcompute.lower.matmul.staged_matmul import ANY_ROWS, FEW_ROWS, TILE_ROWS, staged_matmul
+from flowcompute.lower.matmul.staged_matmul import FEW_ROWS, TILE_ROWS, staged_matmul
 from flowcompute.lower.matmul.tiled_matmul import TILE, place_of_tile
 from flowcompute.spec import FLOAT32
 

@@ -71,8 +71,6 @@ TILE_ROWS = 8
 """Most rows whose sums a work-item keeps in registers."""
 FEW_ROWS = 16
 """Rows up to which tiles of so many are faster than larger ones."""
-ANY_ROWS = 1 << 62
-"""As many rows as there may be, where each has a matrix of its own."""
 CHUNK = 256
 """Most numbers of a column in a chunk, where two blocks have no more."""
 LONG_CHUNK, LONG_CHUNK_BYTES = 512, 288

@@ -244,15 +244,20 @@ class Residents:
 
 
 def _lines(graph: Graph, one_pass: Pass, without: frozenset[int]) -> list[tuple[str, int]]:
-    """Return the names and bytes of operands that cannot be streamed."""
+    """Return the names and bytes of operands that cannot be streamed, and of what kernels hand over."""
     kept: dict[tuple[int, str, bool], int] = {}
+    room_bytes = 0
     for kernel in kernels_of((*one_pass.before, *one_pass.steps, *one_pass.after)):
+        # One room serves all launches of a pass, which follow each other.
+        arguments = kernel.arguments if kernel.of_few is None else kernel.of_few.arguments
+        room_bytes = max([room_bytes, *(one.numbers * one.dtype.itemsize for one in arguments)])
         for one in _operands(graph, kernel):
             if one.period or one.value not in without:
                 spec = graph.nodes[one.value].spec
                 padding = VECTOR_NUMBERS if one.period else 0
                 kept[one.value, one.kind, bool(one.period)] = (spec.item_numbers + padding) * spec.dtype.itemsize
-    return [(graph.nodes[value].name, size) for (value, _, _), size in kept.items()]
+    rooms = [("what work-groups hand over", room_bytes)] if room_bytes else []
+    return [*((graph.nodes[value].name, size) for (value, _, _), size in kept.items()), *rooms]
 
 
 def _movable(graph: Graph, one_pass: Pass) -> list[int]:

@@ -339,4 +339,6 @@ def _is_taken(launch: RepeatedLaunch, group: int, *, passing: bool) -> bool:
     # Counters of those that have arrived, which GPUs have, are zero again behind each launch.
     if kernel.work_group != group or any(i.kind == "words" and (group == 1 or i.value >= 0) for i in kernel.arguments):
         return False
+    if any(one.kind == "room" for one in kernel.arguments):
+        return False
     return not launch.passing or (passing and not any(kernel.arguments[at].period for at in launch.passing))
