@@ -16,7 +16,7 @@ from flowcompute.lower.form import LoweringTask
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.schedule.steps import RegionStep
 from tests.golden.test_golden import NVIDIA
-from tests.gpu.tensor_devices import compiles_without_assembly, emulated, plan_on_paper, real_device
+from tests.gpu.tensor_devices import compiles_without_assembly, emulated, handed_over, plan_on_paper, real_device
 from tests.gpu.test_tensor_attention import Case
 from tests.support.slow import slow_but
 
@@ -47,6 +47,7 @@ CASES = {
 LARGE = {
     "long, causal": exact(1000, 1100, 128, 128, heads=40, kv_heads=8, causal=True),
     "long, all keys": exact(1024, 1000, 128, 128, heads=20, kv_heads=20),
+    "long, shared blocks": exact(1000, 1100, 64, 128, heads=40, kv_heads=8),
     "long, of two sizes": exact(600, 900, 64, 128, heads=40, kv_heads=40),
 }
 
@@ -76,6 +77,18 @@ def test_large_blocks_have_the_bits_of_smaller_ones(name: str) -> None:
     made = emulated(case.root(), streams(case))
     case.check(made)
     assert same(made, emulated(case.root(), streams(case), strategy=SMALL))
+
+
+@pytest.mark.slow
+def test_blocks_that_are_handed_over_have_the_bits_of_whole_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four blocks of four tiles by three work-groups. The last tile has keys that do not exist."""
+    case = exact(128, 200, 32, 128, heads=4)
+    whole = emulated(case.root(), streams(case))
+    with handed_over(monkeypatch, "flowcompute.lower.attention.tiled.copied_attention.LEAST_TILES") as places:
+        made = emulated(case.root(), streams(case), few=True)
+    assert sorted(places) == [1, 1, 2, 2]
+    case.check(made)
+    assert same(made, whole)
 
 
 def test_what_follows_is_computed_by_the_same_kernel() -> None:

@@ -5,6 +5,9 @@ A work-item has 8 x 8 scores, and 8 x 16 sums of 128 columns, in registers: each
 of a work-item side by side. Reads are one step ahead of the products. The state of the weights is in local memory while
 scores need the registers.
 
+Where all blocks see all keys, work-groups share the tiles of keys evenly. Some then hand a block over, with the state
+of its weights and its sums.
+
 Tiles of keys and the order of all sums are those of other forms, so results have the same bits.
 """
 
@@ -18,8 +21,10 @@ from typing import NamedTuple
 from flowcompute.elements.math import multiply
 from flowcompute.fuse import Reason
 from flowcompute.ir import (
+    ANY_ROWS,
     LID,
     ROLLED,
+    Argument,
     Array,
     Assign,
     AwaitCopies,
@@ -29,17 +34,20 @@ from flowcompute.ir import (
     EarlyRead,
     EndCopies,
     For,
+    HandOver,
     If,
     IndexLike,
     Kernel,
     Load,
     MultiplyAdd,
+    N,
     Name,
     Picked,
     PutItem,
     SetInteger,
     Splat,
     Stmt,
+    TakeOver,
     Var,
     WorkGroupBarrier,
     all_of,
@@ -48,17 +56,25 @@ from flowcompute.ir import (
     index_min,
     to_long,
 )
-from flowcompute.ir.launches import by_tiles
-from flowcompute.lower.attention.attention_anchor import KEYS, LANES, TILE, AttentionAnchor, why_no_attention
+from flowcompute.ir.launches import GROUPS_OF_UNIT, by_handed_tiles
+from flowcompute.lower.attention.attention_anchor import (
+    BLOCK_INDEX,
+    KEYS,
+    LANES,
+    TILE,
+    AttentionAnchor,
+    why_no_attention,
+)
 from flowcompute.lower.attention.tiled.attention_slab import TILES
 from flowcompute.lower.attention.tiled.attention_tiling import Shape
 from flowcompute.lower.attention.tiled.tiled_attention import TiledAttentionLowering
 from flowcompute.lower.attention.tiled.tiled_softmax import WEIGHTS
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.handed_tasks import PLACE, SharedTasks, TaskPart
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.matmul import copied_together
-from flowcompute.spec import FLOAT32
+from flowcompute.spec import FLOAT32, UINT64
 from flowcompute.strategy import KernelKnobs
 
 QUERIES, ACROSS, VECTOR = 8, 8, 4
@@ -81,6 +97,10 @@ STAGE = max(DEPTH * PITCH, VALUES)
 """Numbers of a stage in local memory."""
 COLUMNS = (32, 64, 128)
 """Columns of values."""
+HANDED_COLUMNS = 128
+"""Columns of values of which a compute unit runs two work-groups at once, as their registers allow."""
+LEAST_TILES = 16
+"""Fewest tiles of keys of blocks that are handed over: their state takes the time of some."""
 STEP, HERE = Name("s", narrow=True), Name("here", narrow=True)
 """Number of a stage in its tile, and offset of the stage that is multiplied."""
 NUMBER = Name("k", narrow=True)
@@ -113,7 +133,7 @@ class CopiedAttentionLowering(TiledAttentionLowering):
 
     exchange = WEIGHTS
 
-    def __init__(self, one: AttentionAnchor, style: KernelStyle) -> None:
+    def __init__(self, one: AttentionAnchor, style: KernelStyle, *, shares: bool = False) -> None:
         super().__init__(one, style, _shape(one))
         depth = self.shape.value_depth
         self.pitch, self.stage = PITCH, STAGE
@@ -121,8 +141,34 @@ class CopiedAttentionLowering(TiledAttentionLowering):
         self.of_keys = _Stages(one.size // DEPTH, DEPTH, self._read_keys, self._copy_keys)
         self.of_values = _Stages(KEYS // depth, depth, self._read_values, self._copy_values)
 
+        self.groups = style.capabilities.units * GROUPS_OF_UNIT
+        words = one.arguments.get("words", UINT64, -1) if shares else None
+        self.shared = None if words is None else SharedTasks(words, N, -(-one.keys // KEYS))
+        self.part: TaskPart | None = None
+
     def _arrays(self) -> list[Stmt]:
         return [Array(array, FLOAT32, 1, size, local=True) for array, size in _sizes(self.shape).items()]
+
+    # -- parts of blocks ----------------------------------------------------------------------------------
+
+    def _blocks(self, body: list[Stmt]) -> list[Stmt]:
+        if (shared := self.shared) is None:
+            return super()._blocks(body)
+        drawn = shared.draw(self.one.names, 0)
+        return [*drawn, WorkGroupBarrier(), *shared.open(), shared.loop(BLOCK_INDEX, body)]
+
+    def _keys(self, scope: Scope) -> tuple[IndexLike, IndexLike]:
+        if self.shared is None:
+            return super()._keys(scope)
+        self.part = self.shared.part(scope)
+        stop = self.part.stop * KEYS
+        return scope.integer(self.part.first * KEYS), scope.integer(index_min(stop, self.one.keys))
+
+    def _handed(self) -> tuple[Argument, tuple[Var, ...]]:
+        """Return the room for what is handed over with a block, and what that is."""
+        variables = (*self.weights.highest, *self.weights.sums, *chain(*self.totals))
+        numbers = self.groups * ROWS * sum(one.lanes for one in variables)
+        return self.one.arguments.get("room", FLOAT32, -1, numbers=numbers), variables
 
     # -- operands into local memory -----------------------------------------------------------------------
 
@@ -177,6 +223,10 @@ class CopiedAttentionLowering(TiledAttentionLowering):
             self._copy_keys(inner, stage * self.stage, start < self.to_key)
             inner.add(EndCopies())
         inner.add(AwaitCopies(STAGES - 2), WorkGroupBarrier())
+        if self.shared is not None and self.part is not None:
+            room, variables = self._handed()
+            take = TakeOver(room, self.shared.words, PLACE + 1, variables, ROWS)
+            inner.add(If(self.part.first > 0, (take,)))
         return inner.statements
 
     def _there(self, line: IndexLike, exist: ConditionLike) -> ConditionLike:
@@ -328,6 +378,16 @@ class CopiedAttentionLowering(TiledAttentionLowering):
         return inner.statements
 
     def _end(self, scope: Scope, mine: IndexLike) -> None:
+        if self.shared is None or self.part is None:
+            self._finish(scope, mine)
+            return
+        room, variables = self._handed()
+        finish = scope.inner()
+        self._finish(finish, mine)
+        hand = HandOver(room, self.shared.words, PLACE, variables, ROWS)
+        scope.add(If(self.part.left > 0, (hand,), tuple(finish.statements)))
+
+    def _finish(self, scope: Scope, mine: IndexLike) -> None:
         # Sums of weights are exchanged where weights are.
         scope.add(AwaitCopies(0), WorkGroupBarrier())
         for i in range(1, QUERIES, 2):
@@ -372,9 +432,19 @@ def _why_not(task: LoweringTask) -> Reason | None:
 
 
 def _lower(task: LoweringTask) -> Kernel:
-    lowering = CopiedAttentionLowering(AttentionAnchor(task.graph, task.region), task.style)
-    return replace(lowering.lower(task.name), knobs=KernelKnobs())
+    def kernel(*, shares: bool) -> Kernel:
+        lowering = CopiedAttentionLowering(AttentionAnchor(task.graph, task.region), task.style, shares=shares)
+        groups = lowering.groups if shares else 0
+        return replace(lowering.lower(task.name), knobs=KernelKnobs(), shares=groups)
+
+    one = AttentionAnchor(task.graph, task.region)
+    if one.causal or one.columns != HANDED_COLUMNS or one.keys < LEAST_TILES * KEYS:
+        return kernel(shares=False)
+    few = kernel(shares=True)
+    return replace(kernel(shares=False), few=few, few_rows=ANY_ROWS)
 
 
-COPIED_ATTENTION = Form(name="copied attention", accepts=_why_not, lower=_lower, geometry=by_tiles, family="attention")
+COPIED_ATTENTION = Form(
+    name="copied attention", accepts=_why_not, lower=_lower, geometry=by_handed_tiles, family="attention"
+)
 """Exact attention of many float32 queries on GPUs with asynchronous copies."""

@@ -90,13 +90,17 @@ class TiledAttentionLowering:
             name,
             one.region.name,
             one.arguments.ordered(),
-            (*arrays, For(BLOCK_INDEX, GID, N, GSIZE, tuple(scope.statements))),
+            (*arrays, *self._blocks(scope.statements)),
             work="matmul",
             work_group=shape.group,
             units=one.block_count(shape.rows),
             lanes=shape.keys,
             knobs=KernelKnobs(work_group=shape.group, block_rows=shape.rows),
         )
+
+    def _blocks(self, body: list[Stmt]) -> list[Stmt]:
+        """Return a loop over the blocks of the work-group."""
+        return [For(BLOCK_INDEX, GID, N, GSIZE, tuple(body))]
 
     def _arrays(self) -> list[Stmt]:
         shape = self.shape
@@ -125,7 +129,7 @@ class TiledAttentionLowering:
         self.at_mask = one.base(scope, one.mask, block)
         self.weights = TiledWeights(scope, one, shape, self.x, self.y, self.exchange, shuffles=self.shuffles)
         self.totals = [[scope.let(ConstantValue(0.0), self.dtype, self.wide) for _ in range(self.parts)] for _ in rows]
-        start, self.to_key = one.tiles(scope, block)
+        start, self.to_key = self._keys(scope)
         self._slabs(scope)
         if one.size:
             scope.add(*self._begin(scope, start))
@@ -133,6 +137,10 @@ class TiledAttentionLowering:
         self._tile(tile)
         scope.add(For(TILE, start, self.to_key, KEYS, tuple(tile.statements)))
         self._end(scope, mine)
+
+    def _keys(self, scope: Scope) -> tuple[IndexLike, IndexLike]:
+        """Declare the begin of the first tile of keys, and the end of the keys."""
+        return self.one.tiles(scope, self.block)
 
     def _places(self, scope: Scope) -> None:
         """Declare the work-item's row and its place there.
