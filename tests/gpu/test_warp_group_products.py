@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -20,7 +21,7 @@ from flowcompute.lower.matmul import WARP_GROUP_MATMUL
 from flowcompute.schedule.passes import KERNELS
 from flowcompute.schedule.planner import PLANS
 from tests.golden.test_golden import HOPPER
-from tests.gpu.tensor_devices import compiles_without_assembly, emulated, plan_on_paper, real_device
+from tests.gpu.tensor_devices import compiles_without_assembly, emulated, handed_over, plan_on_paper, real_device
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -119,6 +120,30 @@ def test_several_matrices_are_multiplied(name: str) -> None:
 def test_forms_have_the_same_bits() -> None:
     root, array, _ = row_product(140, 300, 136, BFLOAT16)
     assert np.array_equal(on_hopper(root, array), emulated(root, {"x": array}))
+
+
+@pytest.mark.parametrize("columns", [264, 512])
+def test_tiles_that_are_handed_over_have_the_bits_of_whole_ones(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four tiles of five steps by three work-groups."""
+    root, array, _ = row_product(200, 64 * 5, columns)
+    whole = on_hopper(root, array)
+    with handed_over(monkeypatch, "flowcompute.lower.matmul.tensor_cores.warp_group_matmul.LEAST_STEPS") as places:
+        made = emulated(root, {"x": array}, few=True, capabilities=HOPPER)
+    assert sorted(places) == [1, 1, 2, 2]
+    assert np.array_equal(made, whole)
+
+
+@pytest.mark.parametrize(
+    ("tiles", "shares"), [(1, False), (5, False), (6, True), (7, True), (8, False), (11, True), (13, False)]
+)
+def test_tiles_are_shared_where_whole_ones_leave_units_idle(tiles: int, shares: bool) -> None:
+    """Of five units: two rounds for six tiles, and three for eleven."""
+    device = replace(HOPPER, units=5)
+    root = fc.source(numbers(8, 2048), name="x") @ fc.constant(numbers(2048, 128))
+    (step,) = plan_on_paper(root, capabilities=device).steps
+    kernel = step.kernel  # type: ignore[union-attr]
+    launched = kernel.of_items(128 * tiles)
+    assert (launched is kernel.of_few) == shares == (launched.shares == 5)
 
 
 def test_what_follows_is_computed_by_the_same_kernel() -> None:

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from flowcompute.fuse import Reason
 from flowcompute.ir import (
+    ANY_ROWS,
     GID,
     GSIZE,
     LID,
@@ -31,23 +33,28 @@ from flowcompute.ir import (
     For,
     FreeStage,
     GroupMultiply,
+    HandOver,
+    If,
     Kernel,
     N,
     Name,
     OpenRing,
     PassSteps,
     RingRoles,
+    Stmt,
+    TakeOver,
     TensorMap,
 )
 from flowcompute.ir.launches import by_resident_tiles
 from flowcompute.lower.anchor_point import Axes
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.handed_tasks import PLACE, SharedTasks, TaskPart
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, why_no_product
 from flowcompute.lower.matmul.tensor_cores.tensor_results import LANES, results_of
 from flowcompute.lower.matmul.tensor_cores.tensor_tile import CHUNK_BYTES, EDGE, SUBGROUP, TILES
 from flowcompute.lower.matmul.tiled_matmul import STEP, TILE, TilePosition, place_of_tile
-from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, INT8, INT32, UINT8
+from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, INT8, INT32, UINT8, UINT64
 
 LEAST = 128
 """Fewest rows, where their number is known, and columns: a tile of that size keeps the tensor cores busy."""
@@ -65,6 +72,8 @@ SUMS = {FLOAT16: FLOAT32, BFLOAT16: FLOAT32, INT8: INT32, UINT8: INT32}
 """Dtype of the sums by that of a factor."""
 BARRIERS, FIELDS = "barriers", "fields"
 """Local arrays of the barriers of stages, and of the maps that are being made."""
+LEAST_STEPS = 32
+"""Fewest steps of k of tiles that are handed over: their sums take the time of some."""
 _STAGE = Name("stage")
 _UINT32, _UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 
@@ -75,7 +84,7 @@ def _columns(one: MatmulAnchor) -> int:
 
 
 class _WarpGroupLowering:
-    def __init__(self, task: LoweringTask) -> None:
+    def __init__(self, task: LoweringTask, *, shares: bool) -> None:
         self.task = task
         self.one = one = MatmulAnchor(task.graph, task.region)
         self.columns = _columns(one)
@@ -99,12 +108,20 @@ class _WarpGroupLowering:
         self.right = TensorMap(one.b.argument, one.b.lies.offset, width, rows, pitch, box, self.right_step)
         room = one.arguments.get("maps", UINT8, one.node.id)
         self.ring = OpenRing((self.left, self.right), room, FIELDS, BARRIERS, STAGES, WORKERS)
+        self.units = task.style.capabilities.units
+        self.shared: SharedTasks | None = None
+        if shares:
+            tiles = place_of_tile(Scope(one.names), one, ROWS, self.columns).many
+            self.shared = SharedTasks(one.arguments.get("words", UINT64, -1), tiles, self._steps)
 
     def lower(self) -> Kernel:
         """Return the kernel; its work counts rows of the result."""
         one, ring = self.one, self.ring
         across = -(-one.columns // self.columns)
         roles = RingRoles(ring, (self._each_tile(self._copies),), (self._each_tile(self._multiply),))
+        # Whoever draws makes no maps meanwhile.
+        drawn = self.shared.draw(one.names, SUBGROUP) if self.shared else []
+        opened = self.shared.open() if self.shared else []
         return Kernel(
             self.task.name,
             self.task.region.name,
@@ -113,7 +130,9 @@ class _WarpGroupLowering:
                 Array(TILES, FLOAT32, 1, self._stage * STAGES * self.dtype.itemsize // 4, local=True, alignment=1024),
                 Array(BARRIERS, _UINT64, 1, 2 * STAGES, local=True),
                 Array(FIELDS, _UINT32, 1, 2 * MAP_BYTES // 4, local=True, alignment=MAP_BYTES),
+                *drawn,
                 ring,
+                *opened,
                 roles,
             ),
             work="matmul",
@@ -122,15 +141,19 @@ class _WarpGroupLowering:
             lanes=LANES,
             # At least as many tiles as there are.
             tile=(ROWS, across) if one.shared else (one.height, -(-one.height // ROWS) * across),
+            shares=self.units if self.shared else 0,
             tensor=True,
         )
 
-    def _each_tile(self, add: Callable[[Scope, TilePosition], None]) -> For:
-        """Return the loop over the tiles of a work-group."""
+    def _each_tile(self, add: Callable[[Scope, TilePosition, TaskPart], None]) -> Stmt:
+        """Return the loop over the tiles of a work-group, or parts of them along k."""
         scope = Scope(self.one.names, lanes=LANES)
         place = place_of_tile(scope, self.one, ROWS, self.columns)
-        add(scope, place)
-        return For(TILE, GID, place.many, GSIZE, tuple(scope.statements))
+        if self.shared is None:
+            add(scope, place, TaskPart(0, self._steps, 0))
+            return For(TILE, GID, place.many, GSIZE, tuple(scope.statements))
+        add(scope, place, self.shared.part(scope))
+        return self.shared.loop(TILE, scope.statements)
 
     @property
     def _stage(self) -> int:
@@ -141,11 +164,11 @@ class _WarpGroupLowering:
     def _steps(self) -> int:
         return -(-self.one.inner // self.depth)
 
-    def _copies(self, scope: Scope, place: TilePosition) -> None:
+    def _copies(self, scope: Scope, place: TilePosition, task: TaskPart) -> None:
         """Add the copies for a tile."""
         begin = _STAGE * self._stage
         right = begin + ROWS * self.depth
-        k = STEP * self.depth
+        k = (STEP + task.first) * self.depth
         matrix = 0 if self.one.shared else scope.integer(place.row // self.one.height)
         row = scope.integer(place.row - matrix * self.one.height)
         left, other = (matrix if step else 0 for step in (self.left_step, self.right_step))
@@ -163,9 +186,10 @@ class _WarpGroupLowering:
                 BoxCopy(self.right, right + part * self.depth * self.depth, place.column + part * self.depth, k, other)
                 for part in range(self.columns // self.depth)
             ]
-        scope.add(FillStages(self.ring, TILES, STEP, _STAGE, self._steps, (tuple(copies),), (), behind=0))
+        steps = task.stop - task.first
+        scope.add(FillStages(self.ring, TILES, STEP, _STAGE, steps, (tuple(copies),), (), behind=0))
 
-    def _multiply(self, scope: Scope, place: TilePosition) -> None:
+    def _multiply(self, scope: Scope, place: TilePosition, task: TaskPart) -> None:
         """Add what the workers do for a tile."""
         sums = [scope.let(self.one.zero(), self.one.dtype, 4) for _ in range(self.columns // 8)]
         begin = _STAGE * self._stage
@@ -182,9 +206,19 @@ class _WarpGroupLowering:
             right_dtype=self.right_dtype,
         )
         body = (AwaitStage(self.ring, STEP, _STAGE), work, FreeStage(self.ring, _STAGE))
-        scope.add(For(STEP, 0, self._steps, 1, body), PassSteps(self.ring, self._steps))
-        results = results_of(self.one, place, (ROWS, self.columns), WORK_GROUP, WORKERS)
-        results.add_from_registers(scope, sums, LID // SUBGROUP * EDGE)
+        steps, results = task.stop - task.first, results_of(self.one, place, (ROWS, self.columns), WORK_GROUP, WORKERS)
+        every = (For(STEP, 0, steps, 1, body), PassSteps(self.ring, steps))
+        if self.shared is None:
+            scope.add(*every)
+            results.add_from_registers(scope, sums, LID // SUBGROUP * EDGE)
+            return
+        room = self.one.arguments.get("room", FLOAT32, -1, numbers=self.units * ROWS * self.columns)
+        handed = tuple(sums), WORKERS, WORKERS // GROUP
+        scope.add(If(task.first > 0, (TakeOver(room, self.shared.words, PLACE + 1, *handed),)), *every)
+        storing = scope.inner()
+        results.add_from_registers(storing, sums, LID // SUBGROUP * EDGE)
+        hand = HandOver(room, self.shared.words, PLACE, *handed)
+        scope.add(If(task.left > 0, (hand,), tuple(storing.statements)))
 
 
 def matrix_steps(one: MatmulAnchor) -> tuple[int, int] | None:
@@ -269,7 +303,12 @@ def _why_not(task: LoweringTask) -> Reason | None:
 
 
 def _lower(task: LoweringTask) -> Kernel:
-    return _WarpGroupLowering(task).lower()
+    kernel = _WarpGroupLowering(task, shares=False).lower()
+    one = MatmulAnchor(task.graph, task.region)
+    if one.inner * one.a.argument.dtype.itemsize < LEAST_STEPS * LINE_BYTES:
+        return kernel
+    few = _WarpGroupLowering(task, shares=True).lower()
+    return replace(kernel, few=few, few_rows=ANY_ROWS)
 
 
 WARP_GROUP_MATMUL = Form(name="warp-group matmul", accepts=_why_not, lower=_lower, geometry=by_resident_tiles)
