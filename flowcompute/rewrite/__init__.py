@@ -2,6 +2,7 @@
 
 from flowcompute.rewrite.clocks import ClockNodes, Entry, find_clocks
 from flowcompute.rewrite.copied_views import store_copied_views
+from flowcompute.rewrite.idle_casts import drop_idle_casts
 from flowcompute.rewrite.item_splitting import split_items
 from flowcompute.rewrite.joined_pads import join_pads
 from flowcompute.rewrite.lookups import move_lookups
@@ -28,6 +29,7 @@ __all__ = [
     "Entry",
     "ImageWindows",
     "PassNodes",
+    "drop_idle_casts",
     "find_clocks",
     "find_passes",
     "fold_selected",

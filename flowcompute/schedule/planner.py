@@ -16,6 +16,7 @@ from flowcompute.imports import LateModule
 from flowcompute.ir import CANONICAL_FOLDS, FoldSpec, HostFold, by_kernels, host_fold
 from flowcompute.metrics import counted
 from flowcompute.rewrite import (
+    drop_idle_casts,
     find_passes,
     fold_selected,
     join_pads,
@@ -236,7 +237,7 @@ def plan_step(
     asked = build_graph([to_array().bind(root) for root in roots])
     # Convolutions of steps keep sums in float32.
     graph = multiply_halves(asked, backend.capabilities, windows=False)
-    graph = replace_small_windows(replace_idle_reductions(graph))
+    graph = replace_small_windows(drop_idle_casts(replace_idle_reductions(graph)))
     graph = share_repeated_matrices(graph) if shaping.fused else graph
     # Elsewhere the views between blocks are copied on the host.
     split = shaping.float64 and not backend.capabilities.host_memory
