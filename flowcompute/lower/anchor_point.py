@@ -129,9 +129,10 @@ class Anchor:
         split_columns: values whose run of columns may extend along several axes.
         first: begin of a weight tile in its operand, if weights are streamed.
         is_aligned: whether vectors of results begin at multiples of their size.
+        is_rounded: whether its results are numbers of its own dtype before they are rounded to it.
     """
 
-    is_aligned = False
+    is_aligned = is_rounded = False
 
     def __init__(
         self,
@@ -292,7 +293,7 @@ class Anchor:
 
     def _finish(self, point: AfterPoint, total: Var) -> None:
         made = self.node.spec.dtype
-        if made != self.dtype:
+        if made != self.dtype and not self.is_rounded:
             total = point.scope.let(Convert(total, self.dtype, made), made)
         point.scope.known[self.node.id] = total
         for output in self.region.outputs:
@@ -327,7 +328,10 @@ class AfterPoint(Point):
             if axis is not None and size != 1:
                 strides[axis] = stride
         index, stride, count, each = self.place(strides, lies.record, lies.offset)
-        return loaded(self.scope, Load(argument, index, stride, count if stride or each else None, each))
+        begins = (lies.record, lies.offset, *strides[: len(strides) - self.anchor.column_axes])
+        whole = each is None and stride == 1 and not any(number % self.scope.lanes for number in begins)
+        aligned = self.anchor.is_aligned and whole
+        return loaded(self.scope, Load(argument, index, stride, count if stride or each else None, each, aligned))
 
     def position(self, node: Node) -> tuple[IndexLike, int, IndexLike | None]:
         """Return the positions of these columns, counted from the first record of the stream."""

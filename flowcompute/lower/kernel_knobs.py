@@ -6,11 +6,15 @@ added to what (`ir.reduction_order`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
+
+import numpy as np
 
 from flowcompute.imports import dataclass
 from flowcompute.ir import DeviceCapabilities
 from flowcompute.ir.launches import GPU_PARTS_PER_UNIT, PARTS_PER_UNIT
+from flowcompute.spec import FLOAT16
 from flowcompute.strategy import KernelKnobs, Precision
 
 CHUNK_BYTES = 64 << 10
@@ -114,3 +118,8 @@ def choices(knobs: FormKnobs, capabilities: DeviceCapabilities) -> dict[str, tup
 def written_turns(knobs: KernelKnobs) -> int:
     """Return the unroll hint of a loop: 0 for a single turn, since compilers know that best."""
     return knobs.unroll if knobs.unroll is not None and knobs.unroll > 1 else 0
+
+
+def vectors_of(dtypes: Iterable[np.dtype]) -> tuple[int, ...]:
+    """Return how many numbers of such dtypes a work-item of a GPU moves together, best first: 16 bytes of halves."""
+    return (8, 4) if all(dtype.itemsize == FLOAT16.itemsize for dtype in dtypes) else (4,)

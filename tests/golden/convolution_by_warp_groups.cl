@@ -1,15 +1,5 @@
 #pragma OPENCL FP_CONTRACT OFF
 
-static inline float fc_round_float16_1(float x) {
-    uint bits = as_uint(x), sign = bits & (uint)(0x80000000), size = bits ^ sign;
-    uint near = (size + (uint)(0xfff) + ((size >> (uint)(13)) & (uint)(1))) & (uint)(0xffffe000);
-    float tiny = (as_float(size) + (float)(0.5f)) - (float)(0.5f);
-    uint result = size < (uint)(0x38800000) ? as_uint(tiny) : near;
-    result = near >= (uint)(0x47800000) ? (uint)(0x7f800000) : result;
-    result = size > (uint)(0x7f800000) ? (uint)(0x7fc00000) : result;
-    return as_float(result | sign);
-}
-
 __kernel __attribute__((reqd_work_group_size(256, 1, 1)))
 void k0(
     __global const half *restrict in0,
@@ -27,16 +17,15 @@ void k0(
         int i2 = (int)(i1 / 16);
         int i3 = (int)(i1 % 16);
         float v4 = (float)(0x0.0p+0f);
-        long i5 = i2 / 26 % 8;
-        long i6 = i2 % 26;
+        int i5 = (int)(i2 / 26 % 8);
+        int i6 = (int)(i2 % 26);
         if (i5 - 1 >= 0 && i5 - 1 < 6 && i6 - 1 >= 0 && i6 - 1 < 24) {
             long i7 = i0 * 2304 + (i5 - 1) * 24 + (i6 - 1);
             float v8 = vload_half(i7 + i3 * 144, in0);
             v4 = v8;
         }
-        float v9 = fc_round_float16_1(v4);
-        vstore_half((v9 == v9 ? v9 : (float)(as_float(0x7fc00000U))), i0 * 3328 + i2 / 26 % 8 * 416 + i2 % 26 * 16 + i3, out0);
-        if (v9 != v9) ((__global ushort *)out0)[i0 * 3328 + i2 / 26 % 8 * 416 + i2 % 26 * 16 + i3] = 0x7e00;
+        vstore_half((v4 == v4 ? v4 : (float)(as_float(0x7fc00000U))), i0 * 3328 + i2 / 26 % 8 * 416 + i2 % 26 * 16 + i3, out0);
+        if (v4 != v4) ((__global ushort *)out0)[i0 * 3328 + i2 / 26 % 8 * 416 + i2 % 26 * 16 + i3] = 0x7e00;
     }
 }
 

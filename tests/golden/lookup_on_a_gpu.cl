@@ -18,7 +18,7 @@ void k0(
         int i2 = (int)(i1 / 21);
         int i3 = (int)(i1 % 21);
         float v4 = (float)(0x0.0p+0f);
-        long i5 = i2 % 3;
+        int i5 = (int)(i2 % 3);
         long i6 = in1[i0 * 3 + i5] * 21;
         float v7 = in0[i6 + i3];
         v4 = v7;

@@ -63,19 +63,20 @@ def test_gpus_move_neighbours_in_vectors() -> None:
         "heads behind each other": fc.stack(heads, axis=2) * 2,
         "a border": fc.pad(a, ((0, 0), (1, 2), (0, 0)), constant_values=3) + 1,
         "along rows": fc.concat([a, b], axis=3) * numbers(6, 24),
-        "halves, the last ones first": fc.concat([h, h[:, ::-1]], axis=1) + np.float16(1),
+        "halves in fours": fc.concat([h, h[:, :, :, :4]], axis=3) + np.float16(1),
     }
+    halves = {"halves, the last ones first": fc.concat([h, h[:, ::-1]], axis=1) + np.float16(1)}
     apart = {
         "rows that begin anywhere": fc.concat([a[:, :, :, 1:5], b], axis=3) * 2,
         "every other number": fc.concat([a, b[:, :, :, ::2]], axis=3) * 2,
         "pairs": fc.concat([a[:, :, :, :2], b[:, :, :, 4:6]], axis=1) * 2,
     }
-    for lanes, some in ((4, roots), (1, apart)):
+    for lanes, some in ((4, roots), (8, halves), (1, apart)):
         for name, root in some.items():
             (step,) = (step for step in plan_for_gpu(root).steps if isinstance(step, RegionStep))
             assert step.kernel is not None
             assert step.kernel.lanes == lanes, name
-    every = [*roots.values(), *apart.values()]
+    every = [*roots.values(), *halves.values(), *apart.values()]
     for made, root in zip(resolve_on_gpu(*every), every, strict=True):
         np.testing.assert_array_equal(made, np.asarray(root.resolve(device="numpy")))
 

@@ -118,6 +118,8 @@ class Gather(Anchor):
         indices: location of a stream of indices.
     """
 
+    is_rounded = True
+
     def __init__(self, graph: Graph, region: Region) -> None:
         assert region.anchor is not None
         node = graph.nodes[region.anchor]

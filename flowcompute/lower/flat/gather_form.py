@@ -13,9 +13,7 @@ from flowcompute.lower.emit import Scope, loads_of
 from flowcompute.lower.flat.gather import ColumnRun, Gather, RowChoice, is_together
 from flowcompute.lower.flat.row_loop import in_vectors, lower_rows, row_indices
 from flowcompute.lower.form import Form, LoweringTask
-
-VECTOR = 4
-"""Numbers that a work-item of a GPU moves together."""
+from flowcompute.lower.kernel_knobs import vectors_of
 
 
 def _row(one: Gather, scope: Scope, row: Row) -> None:
@@ -100,12 +98,18 @@ def _lower(task: LoweringTask) -> Kernel:
     one = Gather(task.graph, task.region)
     capabilities = task.style.capabilities
     # In a GPU's own buffers, vectors begin at multiples of their size.
-    one.is_aligned = task.is_gpu and not capabilities.host_memory and _is_in_vectors(one)
-    lanes, is_narrow = VECTOR if one.is_aligned else 1, _is_narrow(task, one)
+    lanes = _vector(one) if task.is_gpu and not capabilities.host_memory else 1
+    one.is_aligned, is_narrow = lanes > 1, _is_narrow(task, one)
     return lower_rows(task, one, partial(_row, one), partial(_number, one), is_narrow=is_narrow, lanes=lanes)
 
 
-def _is_in_vectors(one: Gather) -> bool:
+def _vector(one: Gather) -> int:
+    """Return the numbers that a work-item of a GPU moves together."""
+    wide = vectors_of([one.node.spec.dtype])
+    return next((vector for vector in wide if _is_in_vectors(one, vector)), 1)
+
+
+def _is_in_vectors(one: Gather, vector: int) -> bool:
     """Check whether vectors of the result are vectors of one operand, and all begin at multiples of their size."""
     places = [one.columns]
     for choice in one.choices([0] * len(one.stack), 0):
@@ -116,10 +120,10 @@ def _is_in_vectors(one: Gather) -> bool:
     for operand in one.operands:
         lies, axes = operand.lies, operand.columns
         # Numbers of a vector are neighbours in memory: no end of a run lies in the middle of one.
-        if one.is_computed(operand) or axes.stride != 1 or not (axes.single or axes.sizes[-1] % VECTOR == 0):
+        if one.is_computed(operand) or axes.stride != 1 or not (axes.single or axes.sizes[-1] % vector == 0):
             return False
         places += [lies.offset, lies.record, *lies.strides[: operand.stack], *axes.strides[:-1]]
-    return all(place % VECTOR == 0 for place in places)
+    return all(place % vector == 0 for place in places)
 
 
 def _is_narrow(task: LoweringTask, one: Gather) -> bool:

@@ -83,5 +83,7 @@ def in_vectors(scope: Scope, start: int, stop: int, emit: Callable[[Scope, Index
 
 
 def row_indices(one: Anchor, scope: Scope, row: Row) -> list[IndexLike]:
-    """Declare the index of a row on each axis of the stack."""
-    return [scope.integer(at) for at in one.stack_indices(row.matrix)]
+    """Declare the index of a row on each axis of the stack, in 32 bits where these hold the row's place."""
+    is_narrow = isinstance(row.matrix, int) or row.matrix.narrow
+    declare = scope.narrow if is_narrow else scope.integer
+    return [declare(at) for at in one.stack_indices(row.matrix)]
