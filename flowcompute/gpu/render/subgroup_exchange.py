@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from flowcompute import ir
 from flowcompute.gpu.render.opencl_types import type_bytes, var_type
 from flowcompute.gpu.render.prelude import LocalArray
@@ -58,6 +60,10 @@ def _shuffled(exchange: ir.Exchange, var: Var, source: Var, helpers: dict[str, s
     kind = "idx" if exchange.distance is None else "down"
     helpers.setdefault(f"fc_shuffle_{kind}", _SHUFFLE.format(kind=kind))
     place, segment = exchange.distance or 0, (32 - exchange.subgroup) << 8 | 0x1F
+    if source.lanes > 1:
+        lanes = [replace(source, name=f"{source.name}.s{lane:x}", lanes=1) for lane in range(source.lanes)]
+        ones = [_shuffled(exchange, replace(var, lanes=1), lane, helpers) for lane in lanes]
+        return f"({var_type(var)})({', '.join(ones)})"
     name, dtype = source.name, source.dtype
 
     def bits(text: str) -> str:

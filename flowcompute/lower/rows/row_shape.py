@@ -52,6 +52,8 @@ class RowShape:
         self.turns = written_turns(settled)
         self.group = settled.work_group or 1
         self.shuffles = capabilities.shuffles
+        # In a GPU's own buffers, vectors begin at multiples of their size.
+        self.own_buffers = not self.cpu and not capabilities.host_memory
         axes = range(len(region.domain))
         reduced = sorted(region.reduced)
         self.column_axes = reduced or self._trailing()
@@ -136,6 +138,39 @@ class RowShape:
             tuple(strides[axis] for axis in self.row_axes),
             tuple(strides[axis] for axis in self.column_axes),
         )
+
+    def moves_vectors(self, vector: int, *, views: bool = False) -> bool:
+        """Check whether vectors of columns begin at multiples of their size in all that a kernel moves.
+
+        Args:
+            vector: numbers that are neighbours.
+            views: whether columns may have other strides along all axes but the last.
+        """
+        if not self.own_buffers or self.columns % vector:
+            return False
+        read = [self.place_of(access) for access in loads_of(self.graph, self.region) if self.full_key(access)]
+        places = [place for _, place in read] + [self.stored(i) for i in self.region.outputs if self.full_key(i)]
+        begins = [lies.offset for lies, _ in read]
+        begins += [number for place in places for number in (place.record, *place.rows)]
+        if any(number % vector for number in begins):
+            return False
+        return all(self._is_dense(place) or (views and self._ends_in(place, vector)) for place in places)
+
+    def _is_dense(self, place: RowStrides) -> bool:
+        """Check whether neighbouring columns are neighbours in memory."""
+        wide = self._wide(place)
+        below = [math.prod(size for size, _ in wide[position + 1 :]) for position in range(len(wide))]
+        return [stride for _, stride in wide] == below
+
+    def _ends_in(self, place: RowStrides, vector: int) -> bool:
+        """Check whether the last axis consists of whole vectors, which begin at multiples of their size."""
+        *others, last = self._wide(place) or [(1, 0)]
+        return last[1] == 1 and last[0] % vector == 0 and not any(stride % vector for _, stride in others)
+
+    def _wide(self, place: RowStrides) -> list[tuple[int, int]]:
+        """Return size and stride of each column axis with several columns."""
+        sizes = [self.region.domain[axis] for axis in self.column_axes]
+        return [(size, stride) for size, stride in zip(sizes, place.columns, strict=True) if size != 1]
 
     # -- reductions ---------------------------------------------------------------------------
 

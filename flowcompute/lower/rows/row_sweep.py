@@ -143,6 +143,7 @@ class RowSweep:
 
     Attributes:
         first, apart: a work-item's first column on a GPU, and how far its columns lie apart.
+        vector: numbers that a work-item of a GPU moves together, at multiples of their size in all arguments.
     """
 
     def __init__(
@@ -154,11 +155,17 @@ class RowSweep:
         self.folds = folds
         self.together, self.apart = together, shape.group
         self.first: IndexLike = LID
+        self.vector = 1
         self.row = RowPoint(self, scope)
         self.bases: dict[tuple[str, RowStrides, int], IndexLike] = {}
         self.arrays: dict[int, str] = {}
         self.declared: list[Array] = []
         self.kept = shape.kept
+
+    @property
+    def lanes(self) -> int:
+        """Columns of a vector."""
+        return self.shape.lanes if self.shape.cpu else self.vector
 
     # -- addresses ----------------------------------------------------------------------------
 
@@ -172,7 +179,10 @@ class RowSweep:
         """Emit the load of columns of the row."""
         argument, base, place = self.locate(access)
         index, stride, each = self.address(base, place, point.column)
-        return loaded(point.scope, Load(argument, index, stride, point.count, each))
+        return loaded(point.scope, Load(argument, index, stride, point.count, each, self._is_aligned(point)))
+
+    def _is_aligned(self, point: ColumnPoint) -> bool:
+        return 1 < self.vector == point.scope.lanes
 
     def generated(self, node: Node) -> tuple[IndexLike, RowStrides, IndexLike]:
         """Return, for a generated stream, the row's offset in the batch, its strides, and the offset of the batch."""
@@ -204,9 +214,11 @@ class RowSweep:
         if strides == below:
             return base + column, 1, None
         each = base
+        # A vector crosses no end of the last axis.
+        lane = LANE if self.vector == 1 else 0
         for size, stride, under in zip(sizes, strides, below, strict=True):
-            each += (column + LANE) // under % size * stride
-        return base, 1, each
+            each += (column + lane) // under % size * stride
+        return (base, 1, each) if self.vector == 1 else (each, 1, None)
 
     def address_of_row(self, base: IndexLike, place: RowStrides) -> tuple[IndexLike, int]:
         """Return index and stride of a number that is constant along the columns: all lanes have that of the row."""
@@ -373,7 +385,7 @@ class RowSweep:
             return
 
         def store(column: IndexLike, count: IndexLike | None) -> tuple[Stmt, ...]:
-            point = self.point(self.scope.inner(self.shape.lanes), column, count, 2 * phase)
+            point = self.point(self.scope.inner(self.lanes), column, count, 2 * phase)
             self.store_at(point)
             if count is None and self.prefetches(phase):
                 self.prefetch(point.scope, column)
@@ -392,7 +404,7 @@ class RowSweep:
 
     def _stored_together(self, phase: int) -> tuple[Stmt, ...]:
         """Return the stores of several columns behind all loads: compilers let no load pass a store, or a division."""
-        scope, apart = self.scope.inner(self.shape.lanes), self.apart
+        scope, apart = self.scope.inner(self.lanes), self.apart
         points = [self.point(scope.beside(), COLUMN + turn * apart, None, phase) for turn in range(self.together)]
         for point in points:
             for access in point.accesses(self.shape.region.outputs, self.shape.full_key):
@@ -430,7 +442,7 @@ class RowSweep:
         for output in self.shape.region.outputs:
             if self.shape.full_key(output):
                 index, stride, each = self.address(*self.stored(output), point.column)
-                point.store(output, index, stride, point.count, each)
+                point.store(output, index, stride, point.count, each, aligned=self._is_aligned(point))
         if self.folds is not None:
             self.folds(point)
 

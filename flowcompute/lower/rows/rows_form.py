@@ -7,7 +7,7 @@ import itertools
 from flowcompute.fuse import Reason
 from flowcompute.ir import GID, GSIZE, LID, For, Kernel, N, SetInteger, Stmt, names
 from flowcompute.ir.launches import by_blocks, by_rows
-from flowcompute.lower.emit import CHUNK_RANGE, START, STOP, Arguments, Scope
+from flowcompute.lower.emit import CHUNK_RANGE, START, STOP, Arguments, Scope, loads_of
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.kernel_knobs import (
     CPU_ITEMS,
@@ -19,6 +19,7 @@ from flowcompute.lower.kernel_knobs import (
     WORK_GROUP,
     FormKnobs,
     Knob,
+    vectors_of,
 )
 from flowcompute.lower.rows.column_folds import ColumnFolds
 from flowcompute.lower.rows.row_shape import RowShape
@@ -39,10 +40,12 @@ def _lower(task: LoweringTask) -> Kernel:
     scope = Scope(itertools.count(), lanes=ROW_LANES if shape.cpu else 1)
     columns = ColumnFolds(shape, arguments) if region.folds else None
     parts = _parts(shape) if columns is None else 1
-    together = _TOGETHER if parts > 1 else 1
+    vector = _vector(shape) if parts > 1 else 1
+    together = max(1, _TOGETHER // vector) if parts > 1 else 1
     walk = RowSweep(shape, arguments, scope, None if columns is None else columns.accumulate, together)
     if parts > 1:
-        walk.first, walk.apart = _PART * shape.group + LID, parts * shape.group
+        walk.vector = vector
+        walk.first, walk.apart = (_PART * shape.group + LID) * vector, parts * shape.group * vector
     walk.emit()
     body = rows_body(walk, parts) if columns is None else columns.body(walk)
     return Kernel(
@@ -67,6 +70,13 @@ def _parts(shape: RowShape) -> int:
     if shape.cpu or shape.depth or not all(map(shape.full_key, shape.region.outputs)):
         return 1
     return -(-shape.columns // (_COLUMNS_EACH * shape.group))
+
+
+def _vector(shape: RowShape) -> int:
+    """Return the columns that a work-item of a part of a row moves together."""
+    moved = [access.value for access in loads_of(shape.graph, shape.region)] + list(shape.region.outputs)
+    wide = vectors_of(shape.graph.nodes[value].spec.dtype for value in moved)
+    return next((vector for vector in wide if shape.moves_vectors(vector, views=True)), 1)
 
 
 def rows_body(walk: RowSweep, parts: int = 1) -> list[Stmt]:

@@ -1,9 +1,9 @@
 """Reductions of rows and blocks by sub-groups (GPUs), in the canonical order of `ir.reduction_order`.
 
-A work-item holds every n-th canonical lane in registers, where n is the size of the sub-group. A block of
-1024 numbers thus issues many loads at once. Lanes are added as a tree, first inside the work-items, then
-between them. Where 32 neighbours can read each other's registers, they form the sub-group, and no barrier
-is needed. Elsewhere a whole work-group may take its place.
+A work-item holds every n-th canonical lane in registers, where n is the size of the sub-group, or every n-th vector of
+neighbouring lanes. A block of 1024 numbers thus issues many loads at once. Lanes are added as a tree: first those of a
+work-item's vectors, then between work-items, at last inside of a vector. Where 32 neighbours can read each other's
+registers, they form the sub-group, and no barrier is needed. Elsewhere a whole work-group may take its place.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def subgroup_size(group: int, *, shuffle: bool) -> int:
 
 @dataclass(frozen=True)
 class Slot:
-    """Column of each work-item of a sub-group.
+    """Column of each work-item of a sub-group, or a vector of columns.
 
     Attributes:
         scope: values that are known at this column.
-        column: its number; an existing one even where `valid` is false.
-        lane: the work-item's canonical lane to which it belongs.
+        column: its number, or the first one's; an existing one even where `valid` is false.
+        lane: which of the work-item's canonical lanes, or vectors of them, it belongs to.
         valid: condition under which it exists, where that differs between work-items.
     """
 
@@ -60,13 +60,17 @@ class Subgroup:
         group: work-items in a work-group.
         shuffle: whether the device has an instruction for exchanges.
         lanes: canonical lanes, if not those of a row of `columns`.
+        vector: neighbouring columns that a work-item holds together; whole vectors, shared evenly, make a row.
     """
 
-    def __init__(self, scope: Scope, columns: int, *, group: int, shuffle: bool, lanes: int | None = None) -> None:
+    def __init__(
+        self, scope: Scope, columns: int, *, group: int, shuffle: bool, lanes: int | None = None, vector: int = 1
+    ) -> None:
         self.scope = scope
         self.columns = columns
         self.lanes = lanes or row_lanes(columns)
-        self.size = min(self.lanes, subgroup_size(group, shuffle=shuffle))
+        self.vector = vector
+        self.size = min(self.lanes // vector, subgroup_size(group, shuffle=shuffle))
         self.shuffle = shuffle
         self.place = scope.narrow(LID % self.size)
 
@@ -78,17 +82,18 @@ class Subgroup:
 
     def slots(self, base: IndexLike, limit: IndexLike | None = None) -> list[Slot]:
         """Return the columns of a work-item from `base` on, of `limit` columns in all (default: `columns`)."""
-        made = []
-        for position in range(-(-self.columns // self.size)):
-            begin = position * self.size
-            scope = self.scope.beside()
-            inside = scope.narrow(self.place + begin)
+        made, wide = [], self.size * self.vector
+        for position in range(-(-self.columns // wide)):
+            begin = position * wide
+            scope = self.scope.beside(self.vector)
+            inside = scope.narrow(self.place * self.vector + begin)
             valid: ConditionLike | None = None
-            if limit is not None or begin + self.size > self.columns:
+            if limit is not None or begin + wide > self.columns:
+                assert self.vector == 1, "vectors make whole rows"
                 most = self.columns if limit is None else limit
                 valid = scope.flag(inside < most, narrow=True)
                 inside = scope.narrow(index_min(inside, most - 1))
-            made.append(Slot(scope, scope.integer(base + inside), position % (self.lanes // self.size), valid))
+            made.append(Slot(scope, scope.integer(base + inside), position % (self.lanes // wide), valid))
         return made
 
     def accumulate(self, reductions: list[Reduction], totals: list[list[Parts]], slots: list[Slot]) -> None:
@@ -104,9 +109,9 @@ class Subgroup:
                 assign(slot.scope, own, after)
 
     def start(self, reductions: list[Reduction]) -> list[list[Parts]]:
-        """Declare accumulators of every lane of a work-item."""
-        per = self.lanes // self.size
-        return [[reduction.start(self.scope, 1) for _ in range(per)] for reduction in reductions]
+        """Declare accumulators of every lane, or vector of lanes, of a work-item."""
+        per = self.lanes // (self.size * self.vector)
+        return [[reduction.start(self.scope, self.vector) for _ in range(per)] for reduction in reductions]
 
     def finish(self, reductions: list[Reduction], totals: list[list[Parts]], *, spread: bool) -> list[Parts]:
         """Combine the lanes in a tree; the first work-item has the results, or with `spread` every one."""
@@ -120,6 +125,7 @@ class Subgroup:
             rights = self._exchanged(results, distance, turn)
             results = combined_all(scope, reductions, results, rights)
             distance, turn = distance // 2, turn + 1
+        results = [one.across(scope, result) for one, result in zip(reductions, results, strict=True)]
         return self._ended(results, turn, spread=spread and self.size > 1)
 
     def merge(self, reductions: list[Reduction], parts: list[Parts], count: int) -> list[Parts]:
@@ -149,7 +155,7 @@ class Subgroup:
     def _exchanged(self, values: list[Parts], distance: int | None, turn: int) -> list[Parts]:
         """Return the values of another work-item of the sub-group."""
         sources = tuple(part for parts in values for part in parts)
-        variables = tuple(self.scope.fresh(part.dtype, 1, part.mask_bytes) for part in sources)
+        variables = tuple(self.scope.fresh(part.dtype, part.lanes, part.mask_bytes) for part in sources)
         self.scope.add(Exchange(variables, sources, self.size, distance, self.shuffle, turn % 2))
         found = iter(variables)
         return [tuple(next(found) for _ in parts) for parts in values]

@@ -24,19 +24,26 @@ from flowcompute.ir import (
     Stmt,
     equal,
     index_min,
+    register_dtype,
     row_lanes,
 )
 from flowcompute.ir.launches import by_rows
-from flowcompute.lower.emit import Arguments, Scope
+from flowcompute.lower.emit import Arguments, Scope, loads_of
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.kernel_knobs import WORK_GROUP, FormKnobs
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.row_shape import RowShape
 from flowcompute.lower.rows.row_sweep import ROW, ColumnPoint, RowPoint, RowSweep
-from flowcompute.lower.rows.subgroup_reduce import Slot, Subgroup, subgroup_size
+from flowcompute.lower.rows.subgroup_reduce import WARP, Slot, Subgroup, subgroup_size
 
 WRITTEN_OUT = 1500
 """Most operations of a work-item, over all its columns, for which its columns are unrolled."""
+
+VECTOR = 4
+"""Neighbouring columns that a work-item holds together."""
+
+EARLY_BYTES = 512
+"""Most bytes that a work-item loads before the first reduction: half of its registers."""
 
 _TURN = Name("turn")
 """First row of a work-group's turn."""
@@ -48,10 +55,14 @@ class SubgroupSweep(RowSweep):
     Attributes:
         work_group: work-items in a work-group.
         together: rows that a work-group processes at once.
+        early: whether all that outputs read is loaded before the first reduction.
     """
 
-    def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope, subgroup: Subgroup) -> None:
+    def __init__(
+        self, shape: RowShape, arguments: Arguments, scope: Scope, subgroup: Subgroup, *, early: bool = False
+    ) -> None:
         super().__init__(shape, arguments, scope, None)
+        self.early = early
         self.subgroup = subgroup
         self.work_group, self.together = shape.group, shape.group // subgroup.size
         self.slots: list[Slot] = []
@@ -60,6 +71,8 @@ class SubgroupSweep(RowSweep):
         """Emit all sweeps, then the stores; sub-groups without a row of their own store nothing."""
         shape = self.shape
         self.slots = self.columns()
+        if self.early:
+            self.load_early()
         for phase in range(shape.depth):
             self.reduce(phase)
         storing = self.scope.inner(1)
@@ -67,10 +80,20 @@ class SubgroupSweep(RowSweep):
         storing.add(*self.stores_of_row(storing, self.is_first()))
         self.scope.add(*self.of_own_row(tuple(storing.statements)))
 
+    def load_early(self) -> None:
+        """Load what first reductions read, then what outputs do: compilers let no load pass a store, or a division."""
+        shape = self.shape
+        first = [key for node in shape.targets(0) for key in shape.region.reads[node]]
+        for keys in (first, shape.region.outputs):
+            for slot in self.slots:
+                point = ColumnPoint(self.row, slot.scope, slot.column, None, 0)
+                for access in point.accesses(keys, shape.full_key):
+                    point.value(access)
+
     def store(self, row: Scope, scope: Scope, slots: list[Slot]) -> None:
         """Store everything at these columns; their common row values go to a scope of their own."""
         for slot in slots:
-            inner = slot.scope.inner(1)
+            inner = slot.scope.inner()
             self.store_at(ColumnPoint(RowPoint(self, row), inner, slot.column, None, 2 * self.shape.depth))
             scope.add(*inner.statements if slot.valid is None else (If(slot.valid, tuple(inner.statements)),))
 
@@ -118,17 +141,33 @@ def _why_not(task: LoweringTask) -> Reason | None:
     shape = subgroup_shape(task)
     if not shape.rows or not 0 < shape.columns <= BLOCK:
         return task.refuse(f"its rows have no numbers, or more than {BLOCK}")
-    size = min(row_lanes(shape.columns), subgroup_size(shape.group, shuffle=shape.shuffles))
+    size = min(row_lanes(shape.columns) // _vector(shape), subgroup_size(shape.group, shuffle=shape.shuffles))
     if -(-shape.columns // size) * len(task.region.nodes) > WRITTEN_OUT:
         return task.refuse(f"more than {WRITTEN_OUT} operations would be written out for a work-item")
     return None
 
 
+def _vector(shape: RowShape) -> int:
+    """Return the neighbouring columns that a work-item holds together."""
+    lanes = row_lanes(shape.columns)
+    even = lanes >= WARP and shape.columns % min(lanes, WARP * VECTOR) == 0
+    return VECTOR if even and shape.moves_vectors(VECTOR) else 1
+
+
+def _fits_early(shape: RowShape, subgroup: Subgroup) -> bool:
+    """Check whether registers of a work-item take its numbers of all that rows are made of."""
+    read = [access.value for access in loads_of(shape.graph, shape.region) if shape.full_key(access)]
+    sizes = [register_dtype(shape.graph.nodes[value].spec.dtype).itemsize for value in read]
+    return sum(sizes) * -(-shape.columns // subgroup.size) <= EARLY_BYTES
+
+
 def _lower(task: LoweringTask) -> Kernel:
     shape, arguments = subgroup_shape(task), Arguments()
     scope = Scope(itertools.count(), lanes=1)
-    subgroup = Subgroup(scope, shape.columns, group=shape.group, shuffle=shape.shuffles)
-    walk = SubgroupSweep(shape, arguments, scope, subgroup)
+    vector = _vector(shape)
+    subgroup = Subgroup(scope, shape.columns, group=shape.group, shuffle=shape.shuffles, vector=vector)
+    walk = SubgroupSweep(shape, arguments, scope, subgroup, early=_fits_early(shape, subgroup))
+    walk.vector = vector
     walk.emit()
     return Kernel(
         task.name,

@@ -146,8 +146,7 @@ class WorkGroupSweep(SubgroupSweep):
         arguments: arguments of the kernel.
         before: where statements before the loop over rows go.
         count: blocks of a sub-group.
-        early: whether all that outputs read is loaded before the first reduction. Compilers let no load pass a store,
-            or a division.
+        early: as for `SubgroupSweep`.
     """
 
     def __init__(
@@ -156,7 +155,7 @@ class WorkGroupSweep(SubgroupSweep):
         blocks = -(-shape.columns // BLOCK)
         subgroup = Subgroup(before, BLOCK, group=shape.group, shuffle=True)
         scope = before.inner()
-        super().__init__(shape, arguments, scope, subgroup.at(scope))
+        super().__init__(shape, arguments, scope, subgroup.at(scope), early=early)
         self.blocks = blocks
         self.work_group = group = _group(blocks, count)
         base = before.narrow(LID // WARP * BLOCK)
@@ -165,7 +164,7 @@ class WorkGroupSweep(SubgroupSweep):
         self.own = [replace(slot, scope=scope.beside()) for slot in subgroup.slots(base, limit)]
         self.local: dict[Access, str] = {}
         self.places: dict[IndexLike, IndexLike] = {}
-        self.awaited, self.early = False, early
+        self.awaited = False
         if count > 1:
             self.second = before.integer(base + group // WARP * BLOCK + subgroup.place)
             for access in _copied(shape):
@@ -209,10 +208,6 @@ class WorkGroupSweep(SubgroupSweep):
         """Emit all sweeps, after the copies of the second blocks have been started."""
         if self.local:
             self._copy_second_blocks()
-        for slot in self.own if self.early else ():
-            point = ColumnPoint(self.row, slot.scope, slot.column, None, 0)
-            for access in point.accesses(self.shape.region.outputs, self.shape.full_key):
-                point.value(access)
         super().emit()
         self.phase = self.shape.depth
         if self.local:
