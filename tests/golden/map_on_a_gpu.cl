@@ -28,7 +28,6 @@ void k0(
     const long phase) {
     const long gid = get_group_id(0), gsize = get_num_groups(0);
     const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);
-    #pragma unroll 2
     for (long i = wid * 4; i < n; i += wsize * 4) {
         if (i + 4 <= n) {
             float4 v0 = (float4)(0x1.0000000000000p+1f);

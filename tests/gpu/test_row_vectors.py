@@ -46,6 +46,10 @@ def largest(x: Element) -> Element:
     return x * (x.argmax(axis=1, keepdims=True) + 1)
 
 
+def dropped(x: Element) -> Element:
+    return normed(fc.nn.dropout(x, 0.25, seed=3))
+
+
 def flagged(x: Element) -> Element:
     return (x > x.mean(axis=1, keepdims=True)) & (x < x.max(axis=1, keepdims=True))
 
@@ -67,7 +71,7 @@ def test_bits_are_those_of_the_reference(formula: Callable[[Element], Element], 
 
 @pytest.mark.compiles
 @pytest.mark.parametrize("dtype", ["f4", "f8", ml_dtypes.bfloat16], ids=str)
-@pytest.mark.parametrize("formula", [normed, largest], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("formula", [normed, largest, dropped], ids=lambda one: one.__name__)
 def test_kernels_have_the_bits_of_single_numbers(formula: Callable[[Element], Element], dtype: Any) -> None:
     given = numbers(256, dtype)
     together, alone = (computed(lambda: formula(fc.source(given)), in_place=one) for one in (False, True))

@@ -30,8 +30,9 @@ def by_numbers(task: LaunchTask) -> LaunchDivision:
     """Divide numbers: a run for each work-item of a CPU, on GPUs vectors in turn."""
     kernel, count = task.kernel, task.count
     if task.is_gpu:
+        # Groups that wait cost nothing, and those that go round several times all end late.
         lanes = (kernel.knobs.items_per_work_item or kernel.lanes) * kernel.work_group
-        return LaunchDivision(count, 0, _groups(task, -(-count // lanes)))
+        return LaunchDivision(count, 0, max(1, -(-count // lanes)))
     return _in_chunks(count, max(16, (kernel.knobs.items_per_work_item or 1) // 16 * 16))
 
 
