@@ -7,7 +7,7 @@ from flowcompute.fuse.nan_bits import makes_nan
 from flowcompute.fuse.producers import FusedProducers, find_producers
 from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Access, Layout, Region
-from flowcompute.fuse.row_makers import FEW_ROWS, told_with_rows
+from flowcompute.fuse.sharing import FEW_ROWS, Sharing, told_with_rows
 from flowcompute.fuse.stencils import Stencil, find_stencils
 from flowcompute.fuse.weight_tiles import WeightTiles
 
@@ -19,6 +19,7 @@ __all__ = [
     "Layout",
     "Reason",
     "Region",
+    "Sharing",
     "Stencil",
     "WeightTiles",
     "build_regions",

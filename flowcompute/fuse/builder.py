@@ -8,7 +8,7 @@ domain that read a common value are merged (horizontal fusion).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from flowcompute.elements import Kind
 from flowcompute.elements.nn import SELECTIVE_SCAN
@@ -29,9 +29,7 @@ from flowcompute.fuse.horizontal import merge_horizontally
 from flowcompute.fuse.producers import FusedProducers
 from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Access, Layout, Region
-from flowcompute.fuse.row_followers import add_row_followers
-from flowcompute.fuse.row_makers import add_row_makers
-from flowcompute.fuse.siblings import join_siblings
+from flowcompute.fuse.sharing import Sharing, share_launches
 from flowcompute.fuse.stencils import Stencil
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import CANONICAL_FOLDS
@@ -412,10 +410,7 @@ def build_regions(
     stencils: Sequence[Stencil] = (),
     *,
     numbers_on_host: bool = False,
-    joins: Callable[[Region], bool] | None = None,
-    takes_rows: Callable[[Region], bool] | None = None,
-    leads: Callable[[Region], bool] | None = None,
-    fences: bool = False,
+    sharing: Sharing | None = None,
     opened: Mapping[int, OpenedView] | None = None,
     folds_apart: bool = False,
 ) -> tuple[list[Region], list[int], list[Reason]]:
@@ -430,12 +425,7 @@ def build_regions(
         stencils: operations that read neighbours, with their borders, which are not among `fused` either.
         numbers_on_host: whether streams of scalars are folded on the host, where batches may have any size. Kernels
             fold whole canonical blocks of scalars.
-        joins: tells whether the kernel of a product can share its launch with those of its siblings; None where
-            none can.
-        takes_rows: tells whether the kernel of a product may make the rows of its left factor; None where none may.
-        leads: tells whether rows may follow the kernel of a product in its launch; None where nothing may, and no
-            product either.
-        fences: whether few such rows are made in the same launch; see `DeviceCapabilities.device_fences`.
+        sharing: which kernels may share a launch; None where none can.
         opened: views that kernels read through. What they are of is not among `wanted` for their sake.
         folds_apart: whether no kernel reduces rows and folds columns, as on GPUs; see `docs/decisions/0222`.
 
@@ -443,18 +433,13 @@ def build_regions(
         The regions, ids of the folds that read records on the host, and the reason for each boundary.
     """
     views = opened or {}
-    builder = _Builder(
-        graph, levels, fused_producers, stencils, numbers_on_host=numbers_on_host, opened=views, folds_apart=folds_apart
-    )
+    options = {"numbers_on_host": numbers_on_host, "folds_apart": folds_apart}
+    builder = _Builder(graph, levels, fused_producers, stencils, opened=views, **options)
     for i in fused:
         builder.add(graph.nodes[i])
     reasons = builder.reasons + merge_horizontally(builder)
     regions = builder.regions(wanted)
-    if joins is not None:
-        regions = join_siblings(graph, regions, builder.dependencies, joins, follow=leads is not None)
-    if takes_rows is not None:
-        regions = add_row_makers(graph, regions, wanted, takes_rows)
-    if leads is not None:
-        regions, told = add_row_followers(graph, regions, leads, fences=fences)
+    if sharing is not None:
+        regions, told = share_launches(builder, regions, wanted, sharing)
         reasons += told
     return regions, builder.host_folds, reasons

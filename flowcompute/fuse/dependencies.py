@@ -88,6 +88,11 @@ class Dependencies:
                     heapq.heappush(todo, (rank[i], i))
         return not wanted.isdisjoint(found)
 
+    def depend(self, one: int, other: int, but: int | None = None) -> bool:
+        """Check whether one of two steps depends on the other, in another way than by reading `but`."""
+        read = self.operands(one) | self.operands(other)
+        return self.reaches(read if but is None else read - {self.name(but)}, (one, other))
+
     def operands(self, step: int) -> set[int]:
         """Return the steps that a step reads."""
         return {self._find(i) for i in self._before[self._find(step)]}

@@ -8,6 +8,7 @@ region reduce the same domain axes.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from flowcompute.fuse.weight_tiles import WeightTiles
@@ -43,11 +44,13 @@ class Region:
         anchor: id of the anchor (a matrix product, attention, a scan), if there is one. Operations after it have the
             axes of the domain. Producers of its operands have axes of their own and may include views.
         entered: values that come unchanged from another clock, and so have memory of their own.
-        parts: regions of sibling products that share its launch; see `siblings`. It has their nodes, and no anchor.
+        parts: regions that share its launch, as sibling products do; see `sharing`. It has their nodes, and no
+            anchor.
         place: of a part among them.
         after: of a part, the place of the one that it follows in the same work-groups; it reads its results.
-        row_maker: of a part, the region that makes the rows of its left factor; see `row_makers`.
-        row_follower: of a region with parts, the region of rows that follows them in their launch; see `row_followers`.
+        row_maker: of a part, the region that makes the rows of its left factor; see `sharing.row_makers`.
+        row_follower: of a region with parts, the region of rows that follows them in their launch; see
+            `sharing.row_followers`.
         weight_tiles: the tiles of an operand of the anchor that is streamed. The kernel is launched for each tile.
     """
 
@@ -99,3 +102,17 @@ class Region:
     def numbers(self) -> int:
         """Numbers in the domain."""
         return math.prod(self.domain)
+
+
+def joined(parts: Sequence[Region]) -> Region:
+    """Return the region of parts that share a launch. It has the name of the last one."""
+    return replace(
+        parts[-1],
+        nodes=tuple(sorted(i for part in parts for i in part.nodes)),
+        layouts={i: layout for part in parts for i, layout in part.layouts.items()},
+        reads={i: keys for part in parts for i, keys in part.reads.items()},
+        outputs=tuple(sorted(i for part in parts for i in part.outputs)),
+        exposed=frozenset(i for part in parts for i in part.exposed),
+        anchor=None,
+        parts=tuple(replace(part, place=place) for place, part in enumerate(parts)),
+    )

@@ -17,6 +17,7 @@ from flowcompute.fuse import (
     FusedProducers,
     Reason,
     Region,
+    Sharing,
     Stencil,
     WeightTiles,
     build_regions,
@@ -182,10 +183,7 @@ class StepMaker:
             fused_producers,
             stencils,
             numbers_on_host=self.config.by_hand,
-            joins=self._joins if self._shares_launches else None,
-            takes_rows=self._takes_rows if self._shares_launches else None,
-            leads=self._leads if self._shares_launches and self._capabilities.code_shape == "gpu" else None,
-            fences=self._capabilities.device_fences,
+            sharing=self._sharing,
             opened=opened,
             folds_apart=self._capabilities.code_shape == "gpu",
         )
@@ -296,9 +294,13 @@ class StepMaker:
         return "no strides describe this view: the host copies" if is_copied(self.graph, node.id) else None
 
     @property
-    def _shares_launches(self) -> bool:
-        """Flag that sibling products share a launch: where operands need not pass through a device's memory."""
-        return self._capabilities.code_shape != "numpy" and (self._capabilities.host_memory or self._stay)
+    def _sharing(self) -> Sharing | None:
+        """What kernels can do in one launch; None where operands have to pass through a device's memory."""
+        own = self._capabilities
+        if own.code_shape == "numpy" or not (own.host_memory or self._stay):
+            return None
+        leads = self._leads if own.code_shape == "gpu" else None
+        return Sharing(self._joins, self._takes_rows, leads, fences=own.device_fences)
 
     @property
     def _unites_siblings(self) -> bool:

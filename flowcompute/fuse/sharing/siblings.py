@@ -14,7 +14,7 @@ from flowcompute.elements.math import MATMUL
 from flowcompute.elements.quantized import Dequantize
 from flowcompute.fuse.dependencies import Dependencies
 from flowcompute.fuse.groups import MAX_POINTERS
-from flowcompute.fuse.region import Access, Region
+from flowcompute.fuse.region import Access, Region, joined
 from flowcompute.graph import Graph
 from flowcompute.ir import views_of
 
@@ -48,19 +48,19 @@ def join_siblings(
             first, own = _step(others[0]), _step(region)
             if not _fit([*others, region]):
                 continue
-            if not _depend(dependencies, first, own):
+            if not dependencies.depend(first, own):
                 dependencies.merge(first, own)
                 others.append(region)
                 break
             after = _followed(graph, others, region) if follow else None
-            if after is not None and not _depend(dependencies, first, own, but=first):
+            if after is not None and not dependencies.depend(first, own, but=first):
                 dependencies.append(first, own)
                 others.append(replace(region, after=after))
                 break
         else:
             order.append([region])
             sets.append(order[-1])
-    return [parts[0] if len(parts) == 1 else _joined(parts) for parts in order]
+    return [parts[0] if len(parts) == 1 else joined(parts) for parts in order]
 
 
 def _common(graph: Graph, region: Region) -> object:
@@ -79,12 +79,6 @@ def _step(region: Region) -> int:
 
 def _fit(parts: Sequence[Region]) -> bool:
     return sum(len(part.inputs) + len(part.outputs) for part in parts) <= MAX_POINTERS
-
-
-def _depend(dependencies: Dependencies, a: int, b: int, but: int | None = None) -> bool:
-    """Check whether one of two steps depends on the other, in another way than by reading `but`."""
-    read = dependencies.operands(a) | dependencies.operands(b)
-    return dependencies.reaches(read if but is None else read - {dependencies.name(but)}, (a, b))
 
 
 def _followed(graph: Graph, parts: Sequence[Region], region: Region) -> int | None:
@@ -113,18 +107,3 @@ def _alike(graph: Graph, one: Region, other: Region) -> bool:
     formats = [graph.nodes[views_of(graph, node.inputs[1])[0]].op for node in (a, b)]
     decoded = all(isinstance(op, Dequantize) for op in formats)
     return decoded and one.domain == other.domain and a.spec == b.spec and formats[0] == formats[1]
-
-
-def _joined(parts: Sequence[Region]) -> Region:
-    """Return the region that computes all parts."""
-    placed = tuple(replace(part, place=place) for place, part in enumerate(parts))
-    return replace(
-        parts[-1],
-        nodes=tuple(sorted(i for part in parts for i in part.nodes)),
-        layouts={i: layout for part in parts for i, layout in part.layouts.items()},
-        reads={i: keys for part in parts for i, keys in part.reads.items()},
-        outputs=tuple(sorted(i for part in parts for i in part.outputs)),
-        exposed=frozenset(i for part in parts for i in part.exposed),
-        anchor=None,
-        parts=placed,
-    )

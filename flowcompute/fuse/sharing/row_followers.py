@@ -15,7 +15,7 @@ from flowcompute.elements.math import MATMUL
 from flowcompute.fuse.groups import MAX_POINTERS
 from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Region
-from flowcompute.fuse.row_makers import FEW_ROWS, made_rows
+from flowcompute.fuse.sharing.row_makers import FEW_ROWS, made_rows
 from flowcompute.graph import Graph
 from flowcompute.ir import views_of
 
