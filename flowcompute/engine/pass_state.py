@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from flowcompute.elements import Destination, Kind
-from flowcompute.elements.training import TRAIN, Given, GivenStream
+from flowcompute.elements.training import TRAIN
 from flowcompute.engine.accumulators import Multiply, Products, TrainedValue, make_fold
 from flowcompute.engine.backend import Backend, PlannedJob, close_all
 from flowcompute.engine.folds import Accumulator, Fold
@@ -18,7 +18,7 @@ from flowcompute.engine.scans import Carry, make_scan
 from flowcompute.engine.streams import InputBuffer, find_attempts, make_input_buffer
 from flowcompute.engine.training import TrainingScan
 from flowcompute.errors import RunError
-from flowcompute.graph import Node
+from flowcompute.graph import Node, changing_values
 from flowcompute.ir import ORDER_VERSION, FoldSpec, HostFold
 from flowcompute.metrics import StepTold
 from flowcompute.schedule import Clock, ExecutionPlan, NodeStep, RegionStep, device_folds, merged_folds
@@ -70,7 +70,7 @@ class PassState:
         self.ended: list[bool] = []
         self.input_buffers: list[dict[int, InputBuffer]] = []
         self.largest: dict[int, int] = {}
-        self.changing = _changing(plan)
+        self.changing = changing_values(plan.graph)
         self.restored = False
         self._begin_streams()
 
@@ -312,18 +312,3 @@ class PassState:
         inputs = [origin for _, origin in entry.inputs]
         name = entry.node.op.name if entry.node is not None and entry.node.op is not None else ""
         return self.nodes[inputs[0] if name in ("cut", "window") else value].spec
-
-
-def _changing(plan: ExecutionPlan) -> frozenset[int]:
-    """Return the resident values that depend on what is given, that are results, or that host functions make."""
-    nodes = plan.graph.nodes
-    if not any(isinstance(node.element, Given | GivenStream) for node in nodes):
-        return frozenset()
-    # A result may be handed on to the next run, and is not there any more.
-    found = {sink.value for one in plan.passes for sink in one.sinks}
-    for node in nodes:
-        # Nobody knows what a host function reads.
-        is_leaf = node.kind is Kind.HOST or isinstance(node.element, Given | GivenStream)
-        if is_leaf or not found.isdisjoint(node.inputs):
-            found.add(node.id)
-    return frozenset(i for i in found if not nodes[i].spec.is_stream)

@@ -11,7 +11,7 @@ from flowcompute.elements.axes import INDEX
 from flowcompute.fuse.dependencies import Dependencies
 from flowcompute.fuse.nan_bits import exposed_values
 from flowcompute.fuse.region import Access, Layout, Region
-from flowcompute.graph import Graph, Node
+from flowcompute.graph import Graph, Node, changing_values
 from flowcompute.imports import dataclass
 
 MAX_POINTERS = 16
@@ -84,6 +84,11 @@ class Groups:
         self.group_of: dict[int, int] = {}
         self.host_folds: list[int] = []
         self.dependencies = Dependencies(graph)
+        self.changing = changing_values(graph)
+
+    def changes(self, nodes: Iterable[int]) -> bool:
+        """Check whether some of these resident values are others where the graph is run again."""
+        return not self.changing.isdisjoint(nodes)
 
     def start(self, node: Node, domain: tuple[int, ...], *, stream: bool, anchor: int | None = None) -> Group:
         """Start a region, whose id is that of its first node."""

@@ -1,4 +1,4 @@
-"""Horizontal fusion: regions of equal domain that read a common stream are merged."""
+"""Horizontal fusion: regions of equal domain that read a common stream are merged, and resident single numbers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from flowcompute.fuse.anchors import anchor_name
 from flowcompute.fuse.groups import MAX_NODES, MAX_POINTERS, Group, Groups
 from flowcompute.fuse.reasons import Reason
 
+NUMBERS = -1
 MAX_REFUSED = 64
 """Regions that a region is compared with in vain, with anchors and without. Planning is linear with this bound."""
 
 
 def merge_horizontally(groups: Groups) -> list[Reason]:
-    """Merge regions of equal domain that read a common stream and do not depend on each other.
+    """Merge regions of equal domain that read a common stream, and those of resident numbers.
+
+    Regions that depend on each other stay apart. Numbers take a launch of their own each for next to no work.
 
     Returns:
         The reasons for the regions that stay apart.
@@ -28,7 +31,11 @@ def merge_horizontally(groups: Groups) -> list[Reason]:
 
 
 class _Key(NamedTuple):
-    """Common key of regions that may be merged: the stream that both read, and all that makes them alike."""
+    """Common key of regions that may be merged: the stream that both read, and all that makes them alike.
+
+    Those of resident numbers need read nothing in common: their stream is -1. What stays from run to run is computed
+    once, and not with what changes.
+    """
 
     value: int
     stream: bool
@@ -36,6 +43,7 @@ class _Key(NamedTuple):
     domain: tuple[int, ...]
     anchored: bool
     again: bool
+    changes: bool = False
 
 
 class _Places:
@@ -98,6 +106,9 @@ class _Merger:
         return self.order[place].id not in self.groups.groups
 
     def _keys(self, group: Group, *, anchored: bool) -> Iterator[_Key]:
+        if group.trivial and not group.stream and not anchored:
+            changes = self.groups.changes(group.nodes)
+            yield _Key(NUMBERS, group.stream, group.level, (), anchored, group.again, changes)
         for value in sorted(group.pointers):
             if self.groups.graph.nodes[value].spec.is_stream:
                 yield _Key(value, group.stream, group.level, group.domain, anchored, group.again)

@@ -1,5 +1,6 @@
 """The graph of a computation: built from its roots, merged, hashed and drawn."""
 
+from flowcompute.graph.changing import changing_values
 from flowcompute.graph.draw import draw_dot, draw_lines, draw_tree, elided, names_of
 from flowcompute.graph.exact_keys import TheVeryObject, UnknownError, exact, operation_key
 from flowcompute.graph.folding import fold_steps
@@ -16,6 +17,7 @@ __all__ = [
     "TheVeryObject",
     "UnknownError",
     "build_graph",
+    "changing_values",
     "draw_dot",
     "draw_lines",
     "draw_svg",
