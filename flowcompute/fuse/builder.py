@@ -26,6 +26,7 @@ from flowcompute.fuse.groups import (
     spread,
 )
 from flowcompute.fuse.horizontal import merge_horizontally
+from flowcompute.fuse.late_choices import LateChoices
 from flowcompute.fuse.producers import FusedProducers
 from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Access, Layout, Region
@@ -49,6 +50,7 @@ class _Builder(Groups):
         fused_producers: Sequence[FusedProducers],
         stencils: Sequence[Stencil],
         *,
+        wanted: set[int],
         numbers_on_host: bool,
         opened: Mapping[int, OpenedView],
         folds_apart: bool,
@@ -60,6 +62,7 @@ class _Builder(Groups):
             self.fused_producers.setdefault(producers.anchor, []).append(producers)
         self.numbers_on_host = numbers_on_host
         self.users = graph.users()
+        self.late = LateChoices(graph, self.users, wanted)
         self.reasons: list[Reason] = []
 
     # -- one node ---------------------------------------------------------------------------
@@ -240,6 +243,10 @@ class _Builder(Groups):
         again = node.again or groups[0].again
         if any(group.again != again for group in groups):
             raise _Refusal("what is computed again is not computed with what is computed first")
+        for group in groups:
+            if (chooser := self.late.chooser(node.id, group.nodes)) is not None:
+                name = self.graph.nodes[chooser].name
+                raise _Refusal(f"it waits for {name}, which chooses what is made of it")
         shape = self._operand_shape(node)
         placed = [self._align(node, group, shape) for group in groups]
         main = 0
@@ -434,7 +441,7 @@ def build_regions(
     """
     views = opened or {}
     options = {"numbers_on_host": numbers_on_host, "folds_apart": folds_apart}
-    builder = _Builder(graph, levels, fused_producers, stencils, opened=views, **options)
+    builder = _Builder(graph, levels, fused_producers, stencils, wanted=wanted, opened=views, **options)
     for i in fused:
         builder.add(graph.nodes[i])
     reasons = builder.reasons + merge_horizontally(builder)
