@@ -7,7 +7,7 @@ from flowcompute.fuse.nan_bits import makes_nan
 from flowcompute.fuse.producers import FusedProducers, find_producers
 from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Access, Layout, Region
-from flowcompute.fuse.sharing import FEW_ROWS, Sharing, told_with_rows
+from flowcompute.fuse.sharing import FEW_ROWS, MapOutline, Sharing, outline_of, told_with_rows
 from flowcompute.fuse.stencils import Stencil, find_stencils
 from flowcompute.fuse.weight_tiles import WeightTiles
 
@@ -17,6 +17,7 @@ __all__ = [
     "Access",
     "FusedProducers",
     "Layout",
+    "MapOutline",
     "Reason",
     "Region",
     "Sharing",
@@ -27,5 +28,6 @@ __all__ = [
     "find_stencils",
     "makes_nan",
     "opened_views",
+    "outline_of",
     "told_with_rows",
 ]

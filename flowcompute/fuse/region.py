@@ -44,7 +44,7 @@ class Region:
         anchor: id of the anchor (a matrix product, attention, a scan), if there is one. Operations after it have the
             axes of the domain. Producers of its operands have axes of their own and may include views.
         entered: values that come unchanged from another clock, and so have memory of their own.
-        parts: regions that share its launch, as sibling products do; see `sharing`. It has their nodes, and no
+        parts: regions that share its launch: sibling products, or alike maps; see `sharing`. It has their nodes, and no
             anchor.
         place: of a part among them.
         after: of a part, the place of the one that it follows in the same work-groups; it reads its results.

@@ -371,10 +371,17 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """Let an input be what another parameter points to: an earlier part of the launch stores what a later one reads."""
+    """Let a parameter point to what another one does: to what an earlier part of the launch stores, or to one of many.
+
+    Attributes:
+        argument: that the statements behind it name.
+        among: parameters, of which it is the one at a place.
+        place: of that one.
+    """
 
     argument: Argument
-    stored: Argument
+    among: tuple[Argument, ...]
+    place: IndexLike = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from flowcompute.lower.attention import (
     TILED_STREAM_ATTENTION,
     WARP_GROUP_ATTENTION,
 )
-from flowcompute.lower.flat import GATHER, MAP, NUMBERS, SORTED_ROWS, STENCIL, TRANSPOSE
+from flowcompute.lower.flat import GATHER, MAP, NUMBERS, SORTED_ROWS, STENCIL, TRANSPOSE, joined_maps
 from flowcompute.lower.followed import followed
 from flowcompute.lower.following_rows import FollowingRows
 from flowcompute.lower.form import Form, LoweringTask
@@ -122,6 +122,9 @@ def lower(
     before: Region | None = None,
 ) -> Kernel:
     """Lower a region to kernel IR, with the knobs that are set where its form has them; see `LoweringTask`."""
+    if region.parts and not region.parts[0].stream and region.parts[0].anchor is None:
+        one = replace(region.parts[0], name=region.name)
+        return joined_maps(lower(graph, one, style, folds, name), graph, region.parts)
     if region.parts:
         runs: dict[int, list[Kernel]] = {}
         for part in region.parts:

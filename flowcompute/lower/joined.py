@@ -109,4 +109,4 @@ def parameters(parts: Sequence[Sequence[Argument]]) -> tuple[Argument, ...]:
 def aliases(own: Sequence[Argument], before: Sequence[Argument]) -> list[Alias]:
     """Return the declarations of inputs that are results of earlier parts."""
     stored = {one.value: one for one in before if one.kind == "output"}
-    return [Alias(one, stored[one.value]) for one in own if one.kind == "input" and one.value in stored]
+    return [Alias(one, (stored[one.value],)) for one in own if one.kind == "input" and one.value in stored]

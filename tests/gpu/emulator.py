@@ -116,7 +116,7 @@ class WorkGroup(Rings):
                     self.under(inside, body)
                     at = at + int(self.integer(step))
                     self.names[index.name] = at
-            case ir.Alias(argument, stored):
+            case ir.Alias(argument, (stored,)):
                 assert argument.value == stored.value, "both are one array here"
             case ir.If(condition, body, otherwise):
                 mask = self.each(condition).astype(bool)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from flowcompute.fuse.groups import Groups
 from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Region
+from flowcompute.fuse.sharing.alike_maps import join_alike_maps
 from flowcompute.fuse.sharing.row_followers import add_row_followers
 from flowcompute.fuse.sharing.row_makers import add_row_makers
 from flowcompute.fuse.sharing.siblings import join_siblings
@@ -47,6 +48,7 @@ def share_launches(
     """
     graph, dependencies = groups.graph, groups.dependencies
     joined = join_siblings(graph, regions, dependencies, sharing.joins, follow=sharing.leads is not None)
+    joined = join_alike_maps(graph, joined, dependencies, groups.changes, sharing.joins)
     joined = add_row_makers(graph, joined, wanted, sharing.takes_rows)
     if sharing.leads is None:
         return joined, []

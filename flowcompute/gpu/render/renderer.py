@@ -47,6 +47,7 @@ from flowcompute.ir import (
     Prefetch,
     Stmt,
     Var,
+    equal,
     factor_text,
     in_lane,
     index_text,
@@ -203,8 +204,8 @@ class _Renderer:
             case ir.CarryStatement():
                 for line in handed_on(statement, self.expressions):
                     self._line(line)
-            case ir.Alias(argument, stored):
-                self._line(f"__global {memory_type(argument.dtype)} *{argument.name} = {stored.name};")
+            case ir.Alias():
+                self._line(_alias(statement))
             case ir.WorkGroupBarrier():
                 self._line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
 
@@ -370,6 +371,14 @@ class _Renderer:
             write = write_text(store.argument.name, store.argument.dtype, index, f"({value}).s{lane:x}")
             exists = None if store.count is None else f"{lane} < {factor_text(store.count)}"
             self._line(f"{write};" if exists is None else f"if ({exists}) {{ {write}; }}")
+
+
+def _alias(alias: ir.Alias) -> str:
+    """Return the declaration of a pointer."""
+    *others, last = alias.among
+    picked = "".join(f"{index_text(equal(alias.place, i))} ? {one.name} : " for i, one in enumerate(others))
+    constant = "const " if last.kind == "input" else ""
+    return f"__global {constant}{memory_type(last.dtype)} *{alias.argument.name} = {picked}{last.name};"
 
 
 def _of_lane(store: ir.Store, lane: int) -> ir.IndexLike:

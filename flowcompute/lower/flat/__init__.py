@@ -3,6 +3,7 @@
 from flowcompute.lower.flat.flat_form import MAP, NUMBERS
 from flowcompute.lower.flat.gather import is_together, why_copied
 from flowcompute.lower.flat.gather_form import GATHER
+from flowcompute.lower.flat.many_maps import joined_maps
 from flowcompute.lower.flat.sort_form import SORTED_ROWS, why_sorted_by_host
 from flowcompute.lower.flat.stencil_form import STENCIL
 from flowcompute.lower.flat.transpose_form import TRANSPOSE
@@ -15,6 +16,7 @@ __all__ = [
     "STENCIL",
     "TRANSPOSE",
     "is_together",
+    "joined_maps",
     "why_copied",
     "why_sorted_by_host",
 ]

@@ -340,6 +340,7 @@ MAP = Form(
             Knob("items_per_work_item", ITEMS, 4),
         ),
     ),
+    joins=True,
 )
 """Element-wise operations on a run of numbers."""
 
