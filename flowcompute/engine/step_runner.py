@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from flowcompute.batch import aligned_array
 from flowcompute.elements import Kind
 from flowcompute.elements.math import WHERE
 from flowcompute.elements.training import Training
@@ -203,7 +204,7 @@ class StepRunner:
     def whole(self, value: int) -> np.ndarray:
         """Return memory for a resident value; a placeholder where it stays on a device."""
         spec = self._nodes[value].spec
-        return placeholder_array(spec) if self._runners.stays(value) else np.empty(spec.shape, spec.dtype)
+        return placeholder_array(spec) if self._runners.stays(value) else aligned_array(spec.shape, spec.dtype)
 
     def _alone_once(self, step: NodeStep, whole: BatchSlice) -> np.ndarray:
         """Return the value of a resident node that is no region."""

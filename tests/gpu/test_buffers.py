@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import flowcompute as fc
+from flowcompute.batch import ALIGNMENT
 from flowcompute.errors import RunError
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.device import Device
@@ -19,6 +21,7 @@ from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.device.programs import build
 from flowcompute.gpu.memory.device_buffers import DeviceArena, HostBuffers, size_class
 from flowcompute.gpu.memory.transfers import Transfers
+from tests.models.files import write_model
 
 COPY = """
 __kernel void copy(__global const uchar *restrict from, __global uchar *restrict to, const long n) {
@@ -191,3 +194,29 @@ def test_a_device_that_is_full_is_an_error_with_numbers(device: Device, monkeypa
     with pytest.raises(RunError, match=f"cannot allocate a buffer of {size_class(70_000)} bytes"):
         arena.take(70_000)
     assert tries == [size_class(1000), 0], "what waits is released before giving up"
+
+
+def test_what_kernels_hand_on_is_aligned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Intel's runtime gives each buffer of other memory a copy of its own, so the next launch would not see it."""
+    made = HostBuffers._made
+    written: set[tuple[int, int]] = set()
+    read: set[tuple[int, int]] = set()
+
+    def seen(buffers: HostBuffers, array: np.ndarray, flags: int) -> cl.Buffer:
+        (written if flags & cl.mem_flags.READ_WRITE else read).add((array.ctypes.data, array.nbytes))
+        return made(buffers, array, flags)
+
+    monkeypatch.setattr(HostBuffers, "_made", seen)
+    model = fc.models.load(write_model(tmp_path / "model.gguf", block_count=1, kind="F32"))
+    tokens = np.arange(40, dtype=np.int32)
+    with model.logits(fc.feed(dtype="int32"), context=100).flow(device="cpu") as flow:
+        for piece in np.split(tokens, [1, 2, 3, 12]):
+            flow.send(piece)
+            flow.receive()
+    handed_on = written & read
+    # Scores are results, which nothing reads.
+    scores = len(model.tokenizer) * 4
+    caches = {(address, size) for address, size in written if size >= 100 * 32 * 4 and size % scores}
+    assert handed_on
+    assert len(caches) >= 2
+    assert {address % ALIGNMENT for address, _ in handed_on | caches} == {0}

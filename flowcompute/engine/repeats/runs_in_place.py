@@ -11,6 +11,7 @@ from itertools import groupby
 
 import numpy as np
 
+from flowcompute.batch import aligned_array
 from flowcompute.elements import Kind
 from flowcompute.elements.training import ALL_RECORDS, Given
 from flowcompute.engine.accumulators import one_blas_thread
@@ -271,7 +272,7 @@ class RunsInPlace:
         for i in values:
             if i not in taken.values:
                 spec = self._state.nodes[i].spec
-                taken.values[i] = np.empty((taken.items, *spec.shape), spec.dtype)
+                taken.values[i] = aligned_array((taken.items, *spec.shape), spec.dtype)
 
     def _seen_first(self, values: Arrays, whole: Arrays) -> tuple[list[Command], set[int]]:
         """Find what is only seen of arrays that are there before a run: strided views, and all records as one array.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.batch import aligned_array
 from flowcompute.engine.scans.cache_places import PlacedCache, RowPlaces
 from flowcompute.errors import RunError
 from flowcompute.graph import Node
@@ -51,7 +52,8 @@ class KeyValueCache(PlacedCache[RowPlaces]):
             return False
         old, keys_and_values, end = self.arrays, self._node.element.inputs[1:3], self.places.end
         # Memory that was not written takes no room on the host.
-        self.arrays = tuple(np.zeros((rows, one.spec.item_numbers), self._node.spec.dtype) for one in keys_and_values)
+        shapes, dtype = [(rows, one.spec.item_numbers) for one in keys_and_values], self._node.spec.dtype
+        self.arrays = tuple(aligned_array(shape, dtype, zeroed=True) for shape in shapes)
         for new, rest in zip(self.arrays, old, strict=False):
             new[:end] = rest[:end]
         return True

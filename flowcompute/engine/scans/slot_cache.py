@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.batch import aligned_array
 from flowcompute.elements.streams import POSITION
 from flowcompute.engine.scans.cache_places import PlacedCache, SlotPlaces
 from flowcompute.engine.scans.key_value_cache import refuse_longer
@@ -58,7 +59,8 @@ class SlotCache(PlacedCache[SlotPlaces]):
         self.places.add()
         old, every, rows = self.arrays, self._node.element.inputs[1:3], self._slots * part
         # Memory that was not written takes no room on the host.
-        self.arrays = tuple(np.zeros((rows, one.spec.item_numbers), self._node.spec.dtype) for one in every)
+        shapes, dtype = [(rows, one.spec.item_numbers) for one in every], self._node.spec.dtype
+        self.arrays = tuple(aligned_array(shape, dtype, zeroed=True) for shape in shapes)
         for new, rest in zip(self.arrays, old, strict=False):
             for slot, used in enumerate(self.places.rows):
                 new[slot * part : slot * part + used] = rest[slot * before : slot * before + used]

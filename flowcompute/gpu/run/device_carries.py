@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from flowcompute.batch import aligned_array
 from flowcompute.elements.streams import KernelScan
 from flowcompute.engine.scans import CachePlaces, Carry, KeyValueCache, SlotCache, carried, carries_of
 from flowcompute.gpu.device import cl
@@ -119,7 +120,7 @@ class LastCarry(DeviceCarry):
             states = [begun.reshape(-1).copy() for begun in first_carries(node)]
         else:
             dtype = FLOAT64 if self._begins else register_dtype(node.spec.dtype)
-            states = [np.zeros(node.spec.item_numbers, dtype)]
+            states = [aligned_array((node.spec.item_numbers,), np.dtype(dtype), zeroed=True)]
         super().__init__(node, memory, *states)
         self._marked: tuple[np.ndarray, ...] = ()
 
@@ -166,7 +167,7 @@ class TileCarry(DeviceCarry):
     """
 
     def __init__(self, node: Node, records: int, together: int, memory: Memory, batch_items: int) -> None:
-        super().__init__(node, memory, np.empty((3, node.spec.item_numbers), scan.scan_wide(node)))
+        super().__init__(node, memory, aligned_array((3, node.spec.item_numbers), np.dtype(scan.scan_wide(node))))
         self._records, self._together = records, together
         self._begun: tuple[bool, ...] = ()
         self._words = np.zeros(2, np.uint64)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from flowcompute.batch import ALIGNMENT, aligned_array
 from flowcompute.errors import RunError
 from flowcompute.imports import LateModule
 
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
     import trio
 else:
     trio = LateModule("trio")
-
-ALIGNMENT = 128
-"""Bytes; what OpenCL wants of host memory that it uses in place, and a pair of cache lines."""
-
 
 Room = Callable[[int], np.ndarray | None]
 """Gives so many bytes of memory that is better than any, or None; it stays its own."""
@@ -33,7 +30,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype, room: Room) -> np.nda
     size = math.prod(shape) * dtype.itemsize
     raw = room(size) if size else None
     if raw is None:
-        raw = np.empty(size + ALIGNMENT, np.uint8)
+        return aligned_array(shape, dtype)
     skip = -raw.ctypes.data % ALIGNMENT
     return raw[skip : skip + size].view(dtype).reshape(shape)
 

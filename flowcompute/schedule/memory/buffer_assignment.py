@@ -6,6 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 
 import numpy as np
 
+from flowcompute.batch import aligned_array
 from flowcompute.elements import Kind
 from flowcompute.graph import Graph
 from flowcompute.imports import dataclass
@@ -271,7 +272,7 @@ class HostIntermediates:
         # Steps of a training may come several at a time.
         if room is None or len(room) < begin + items * item_bytes:
             most = max(self._pass.clock_of(value).batch_items, offset + items)
-            self._memory[key] = np.empty(most * item_bytes, np.uint8)
+            self._memory[key] = aligned_array((most * item_bytes,), np.dtype(np.uint8))
         part = self._memory[key][begin : begin + items * spec.item_bytes]
         return part.view(spec.dtype).reshape(items, *spec.shape)
 
