@@ -146,6 +146,13 @@ def test_tiles_are_shared_where_whole_ones_leave_units_idle(tiles: int, shares: 
     assert (launched is kernel.of_few) == shares == (launched.shares == 5)
 
 
+def test_plans_count_what_is_handed_over() -> None:
+    """Sums of a tile of 128 x 128 in float32, for each unit."""
+    root = fc.source(numbers(8, 2048), name="x") @ fc.constant(numbers(2048, 128))
+    plan = plan_on_paper(root, capabilities=replace(HOPPER, units=5, host_memory=False))
+    assert dict(plan.memory.device_items)["what work-groups hand over"] == 5 * 128 * 128 * 4
+
+
 def test_what_follows_is_computed_by_the_same_kernel() -> None:
     product, a, exact = row_product(140, 64, 144, BFLOAT16)
     bias = numbers(144, dtype="f4", seed=2)
