@@ -45,6 +45,9 @@ def check_shardable(plan: ExecutionPlan) -> None:
     if plan.shaping.piece_bytes is not None:
         widest = max((node for node in nodes if node.spec.is_stream), key=lambda node: node.spec.item_bytes)
         raise _refused(widest, "its items are streamed in pieces", hint="raise memory=")
+    if any(one.folds_at_once for one in plan.passes) or plan.graph.origins:
+        widest = max((node for node in nodes if node.spec.is_stream), key=lambda node: node.spec.item_bytes)
+        raise _refused(widest, "values are computed again, since a record would not fit", hint="raise memory=")
     for one in plan.passes:
         _check_pass(plan, one)
 

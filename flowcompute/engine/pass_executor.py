@@ -322,6 +322,9 @@ class PassExecutor(Executor):
                 part = sliced(clock, arrays, done, stop) if stop - done < items else dict(arrays)
                 values = self._run_slice(clock, start + done, stop - done, part, mine, done)
             except DeviceFullError as error:
+                if self._pass.folds_at_once:
+                    # Folds have taken some of these records, and would take them again.
+                    raise
                 for undo in take_back:
                     undo()
                 self._take_less(clock, (start + done, start + stop), error, again=failed == (done, stop))

@@ -248,38 +248,44 @@ class PassState:
         Args:
             carried: gives what a scan carries at its last record, as plain data.
         """
+        key = self._key
         return {
             "order": ORDER_VERSION,
-            "folds": {str(i): fold.snapshot() for i, fold in self.folds.items()},
-            "scans": {str(i): carried(i, scan) for i, scan in self.scans.items()},
+            "folds": {key(i): fold.snapshot() for i, fold in self.folds.items()},
+            "scans": {key(i): carried(i, scan) for i, scan in self.scans.items()},
             "clocks": {
                 "starts": list(self.starts),
                 "ended": list(self.ended),
                 "inlets": [
-                    {str(i): input_buffer.snapshot() for i, input_buffer in input_buffers.items()}
+                    {key(i): input_buffer.snapshot() for i, input_buffer in input_buffers.items()}
                     for input_buffers in self.input_buffers
                 ],
                 **({} if self.limits is None else {"limits": list(self.limits)}),
             },
-            "dropped": {str(i): attempt.skip_counter.snapshot() for i, attempt in self.attempts.items()},
+            "dropped": {key(i): attempt.skip_counter.snapshot() for i, attempt in self.attempts.items()},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
+        key = self._key
         for i, fold in self.folds.items():
-            fold.restore(state["folds"][str(i)])
+            fold.restore(state["folds"][key(i)])
         for i, scan in self.scans.items():
-            scan.restore(state["scans"][str(i)])
+            scan.restore(state["scans"][key(i)])
         clocks = state["clocks"]
         self.starts, self.ended = list(clocks["starts"]), list(clocks["ended"])
         self.limits = None if clocks.get("limits") is None else list(clocks["limits"])
         for input_buffers, states in zip(self.input_buffers, clocks["inlets"], strict=True):
             for i, input_buffer in input_buffers.items():
-                input_buffer.restore(states[str(i)])
+                input_buffer.restore(states[key(i)])
         for i, attempt in self.attempts.items():
-            attempt.skip_counter.restore(state["dropped"][str(i)])
+            attempt.skip_counter.restore(state["dropped"][key(i)])
         self._check_streams()
         self.restored = True
+
+    def _key(self, value: int) -> str:
+        """Return the key of a node's state, which does not depend on what a tight budget lets compute again."""
+        return str(self.plan.graph.kept_id(value))
 
     def _check_streams(self) -> None:
         """Check that streams can have come to the state that was restored.

@@ -108,6 +108,11 @@ class StepRunner:
                 name = steps[place].name if stretch is None else stretch.last
                 place += 1 if stretch is None else stretch.steps
                 self.seconds[name] += time.perf_counter() - began
+                if self._state.one_pass.folds_at_once and taken.pushes:
+                    # What they read has the memory of later values.
+                    self.wait(name)
+                    self.settle(taken)
+                    taken.pushes.clear()
             repeated.end(taken, outputs)
         except FlowError as error:
             error.records = error.records or (taken.start, taken.start + taken.items)

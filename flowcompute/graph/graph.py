@@ -89,11 +89,16 @@ class Node:
 class Graph:
     """A graph: nodes in topological order (operands first), and the ids of the roots in the order requested.
 
-    `memo` holds what functions of later rooms have found out about its values, each under a key of its own.
+    Attributes:
+        nodes, roots: as above.
+        origins: by node its id in the graph before values were computed again, of a twin that of what it is a twin of.
+            Checkpoints keep state under these ids. Empty where they are the nodes' own.
+        memo: what functions of later rooms have found out about its values, each under a key of its own.
     """
 
     nodes: tuple[Node, ...]
     roots: tuple[int, ...]
+    origins: tuple[int, ...] = ()
     memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def users(self) -> list[list[int]]:
@@ -103,6 +108,10 @@ class Graph:
             for source in node.inputs:
                 users[source].append(node.id)
         return users
+
+    def kept_id(self, value: int) -> int:
+        """Return the id under which checkpoints keep the state of a node."""
+        return self.origins[value] if self.origins else value
 
     def ends(self) -> Iterator[Node]:
         """Yield the nodes that no operation computes: sources, constants and destinations."""

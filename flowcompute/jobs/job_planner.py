@@ -25,7 +25,7 @@ from flowcompute.rewrite import (
     split_items,
 )
 from flowcompute.runtime.options import RunOptions
-from flowcompute.schedule import Shaping, chosen_plan, make_plan
+from flowcompute.schedule import Shaping, chosen_plan, make_plan, plan_recomputing
 from flowcompute.schedule.explain import Plan
 from flowcompute.schedule.memory import BatchTooLargeError
 from flowcompute.schedule.placement import staying_bytes
@@ -48,7 +48,7 @@ def plan_job(
 ) -> PlannedJob:
     """Plan a job: build its graph, choose what computes it, rewrite the graph, and take the strategy.
 
-    Where a batch of a single record does not fit into memory, items are split into pieces.
+    Where a batch of a single record does not fit into memory, items are split into pieces, or values computed again.
 
     Args:
         elements: the roots; one that is no destination is kept in memory.
@@ -82,10 +82,11 @@ def plan_job(
 
     def made(chosen: Strategy) -> Plan:
         make = partial(make_plan, config=config, strategy=chosen, backend=backend.description, asked=asked)
+        refused: list[BatchTooLargeError] = []
         try:
             return make(graph, shaping=first)
         except BatchTooLargeError as error:
-            refused = error
+            refused.append(error)
         for share in _ITEM_SHARES if shaping is None else ():
             piece_bytes = max(1, budget // share)
             parts = split_items(graph, piece_bytes, fused=first.fused)
@@ -93,8 +94,17 @@ def plan_job(
                 try:
                     return make(parts, shaping=replace(first, piece_bytes=piece_bytes))
                 except BatchTooLargeError as error:
-                    refused = error
-        raise refused
+                    refused.append(error)
+        # A send that fails changes nothing, so folds of flows cannot take records before its end.
+        if not by_hand:
+            try:
+                again = partial(make, shaping=first)
+                return plan_recomputing(
+                    graph, lambda one, tight: again(one, tight=tight), refused[0], backend.description
+                )
+            except BatchTooLargeError as error:
+                refused.append(error)
+        raise min(refused, key=lambda error: error.missing_bytes)
 
     chosen = chosen_plan(made, options.strategy or Strategy(), stored=not by_hand, searching=searching)
     return PlannedJob.of(chosen, backend)

@@ -18,6 +18,7 @@ from flowcompute.rewrite.products import (
     share_repeated_matrices,
     view_small_matrices,
 )
+from flowcompute.rewrite.recomputing import recompute_values
 from flowcompute.rewrite.reductions import replace_idle_reductions, split_whole_reductions
 from flowcompute.rewrite.shuffles import move_shuffles_to_sources
 from flowcompute.rewrite.small_windows import replace_small_windows
@@ -43,6 +44,7 @@ __all__ = [
     "multiply_all_records",
     "multiply_bytes",
     "multiply_halves",
+    "recompute_values",
     "replace_idle_reductions",
     "replace_small_windows",
     "share_repeated_matrices",

@@ -11,6 +11,7 @@ from flowcompute.schedule.run_knobs import COPYING_THREADS, default_batch_bytes,
 from flowcompute.schedule.shaping import Shaping
 from flowcompute.schedule.steps import NodeStep, RegionStep, Step, device_folds, merged_folds, scan_in
 from flowcompute.schedule.stored_strategies import chosen_plan, job_key, keep, note_pace
+from flowcompute.schedule.tight_plans import plan_recomputing
 from flowcompute.schedule.work_estimate import bytes_of_record
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "make_plan",
     "merged_folds",
     "note_pace",
+    "plan_recomputing",
     "plan_step",
     "policies",
     "records_wanted",

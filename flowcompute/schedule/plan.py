@@ -99,6 +99,8 @@ class Pass:
         ring: buffers on the device that these go through.
         ahead: steps of the root clock, from the first on, that are computed ahead; see `pipeline_stages.py`.
         parts: the first record of the part of each device, where several divide the records; see `divided_records.py`.
+        folds_at_once: whether folds take records as soon as they are there. Else they do when all steps of a batch have
+            succeeded, so that one that fails changes nothing; till then they need what they read.
     """
 
     clocks: tuple[Clock, ...]
@@ -110,6 +112,7 @@ class Pass:
     ring: int = 0
     ahead: int = 0
     parts: tuple[int, ...] = ()
+    folds_at_once: bool = False
 
     @property
     def sources(self) -> tuple[SourceStage, ...]:

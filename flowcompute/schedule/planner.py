@@ -35,7 +35,13 @@ from flowcompute.rewrite import (
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.explain import Plan, not_applied
 from flowcompute.schedule.known_plans import KeptPlans, PlanCache, bound, plan_key
-from flowcompute.schedule.memory import BudgetError, cache_reasons, not_isolated, plan_memory
+from flowcompute.schedule.memory import (
+    BatchTooLargeError,
+    BudgetError,
+    cache_reasons,
+    not_isolated,
+    plan_memory,
+)
 from flowcompute.schedule.placement import (
     all_stay,
     count_early_steps,
@@ -49,6 +55,7 @@ from flowcompute.schedule.plan import Pass
 from flowcompute.schedule.shaping import Shaping
 from flowcompute.schedule.steps import NodeStep, device_folds
 from flowcompute.schedule.surroundings import check_surroundings
+from flowcompute.schedule.tight_plans import plan_recomputing
 from flowcompute.sinks import to_array
 from flowcompute.strategy import Config, Strategy
 
@@ -75,6 +82,7 @@ def make_plan(
     *,
     asked: Graph | None = None,
     shaping: Shaping | None = None,
+    tight: bool = False,
 ) -> Plan:
     """Plan a graph whose roots are destinations; one that is equal to an earlier one gets that one's plan.
 
@@ -83,20 +91,21 @@ def make_plan(
         config, strategy, backend: the fixed settings, the tunable knobs and the devices.
         asked: the graph as composed, if it differs.
         shaping: the decisions that led from `asked` to `graph`.
+        tight: whether folds take records as soon as they are there, which saves memory and takes time.
 
     Raises:
         PlanError: if the job cannot be run as asked; the error names the element.
     """
     shaping = shaping or Shaping(backend.capabilities.float64, fused=backend.capabilities.code_shape != "numpy")
     asked = asked or graph
-    key = plan_key(graph, backend, config, strategy, shaping)
+    key = plan_key(graph, backend, config, strategy, shaping, tight)
     if key is None:
-        return _planned(graph, config, strategy, backend, asked, shaping)
+        return _planned(graph, config, strategy, backend, asked, shaping, tight=tight)
     plan = PLANS.get(key, graph, asked)
     if plan is None:
         name = KEPT.digest(key, graph, backend)
         kept = None if name is None else KEPT.get(name, graph, asked, (backend, config, strategy, shaping))
-        made = kept or _planned(graph, config, strategy, backend, asked, shaping)
+        made = kept or _planned(graph, config, strategy, backend, asked, shaping, tight=tight)
         bare = PLANS.keep(key, made)
         if name is not None and bare is not None:
             KEPT.keep(name, bare)
@@ -108,7 +117,14 @@ def make_plan(
 
 
 def _planned(
-    graph: Graph, config: Config, strategy: Strategy, backend: BackendDescription, asked: Graph, shaping: Shaping
+    graph: Graph,
+    config: Config,
+    strategy: Strategy,
+    backend: BackendDescription,
+    asked: Graph,
+    shaping: Shaping,
+    *,
+    tight: bool,
 ) -> Plan:
     levels = levels_of(graph)
     every = [node for node in graph.nodes if node.kind is Kind.FOLD]
@@ -125,7 +141,10 @@ def _planned(
     reasons: list[Reason] = []
     room = min(placement.capabilities.memory_bytes for placement in backend.placements)
     stay = all_stay(graph, room, config.device_memory_bytes)
-    maker = pass_building.StepMaker(graph, folds, backend, config, strategy, reasons, placements, stay=stay)
+    at_once = tight and _takes_at_once(backend)
+    maker = pass_building.StepMaker(
+        graph, folds, backend, config, strategy, reasons, placements, stay=stay, folds_at_once=at_once
+    )
     passes = pass_building.build_passes(maker, pass_nodes, levels)
     reasons += [
         Reason("device", placement.capabilities.name, placement.capabilities.reason) for placement in backend.placements
@@ -140,7 +159,8 @@ def _planned(
         placement.capabilities.host_memory for placement in backend.placements
     ):
         reasons.append(Reason("device", "device_memory", "accepted, not applied: all is computed in the host's memory"))
-    passes = tuple(replace(one, ahead=count_early_steps(one, config, backend)) for one in passes)
+    early = (count_early_steps(one, config, backend) for one in passes)
+    passes = tuple(replace(one, ahead=ahead, folds_at_once=at_once) for one, ahead in zip(passes, early, strict=True))
     trainings = {node.id: node.element for node in graph.nodes if isinstance(node.element, Training)}
     share = _STEP_SHARE / max(1, len(trainings))
     inner = {
@@ -189,6 +209,11 @@ def _told_steps(node: Node, plans: Sequence[Plan], devices: int) -> Iterator[Rea
         runs = f"{what} runs {counted(len(plan.steps), 'step')} of its own"
         text = f"{runs} in {counted(len(plan.passes), 'pass')}, with at most {batch} records at a time"
         yield Reason("train", node.name, f"{text} in {plan.memory.host_bytes} bytes")
+        yield from (
+            Reason(one.kind, node.name, f"{what}: {one.element} {one.text}")
+            for one in plan.reasons
+            if one.kind == "recompute"
+        )
         if devices == 1 or not any(device_folds(one.steps) for one in plan.passes):
             continue
         of_step = plan.graph, plan.passes, plan.folds, plan.host_folds
@@ -219,6 +244,8 @@ def _planned_step(
         return plan_step(roots, within, strategy, backend, shaping)
     except BudgetError as error:
         error.tell_whole(config.memory_bytes, share)
+        if isinstance(error, BatchTooLargeError):
+            error.one_pass = None
         raise
 
 
@@ -247,12 +274,22 @@ def plan_step(
     graph = graph if backend.capabilities.host_memory else store_copied_views(graph)
     graph = multiply_all_records(graph) if shaping.product_order > 1 and _are_cpus(backend) else graph
     graph = view_small_matrices(graph) if _are_cpus(backend) else graph
-    plan = make_plan(graph, config, strategy, backend, asked=asked, shaping=shaping)
-    if backend.first is not None and any(
-        device_folds(one.steps) and (one.streamed or not one.parts) for one in plan.passes
-    ):
-        # Alone the first device keeps parameters and moments from step to step, too.
-        plan = make_plan(graph, config, strategy, backend.first, asked=asked, shaping=shaping)
+
+    def made(graph: Graph, tight: bool) -> Plan:
+        # No state has names of a step's nodes.
+        own = Graph(graph.nodes, graph.roots) if graph.origins else graph
+        plan = make_plan(own, config, strategy, backend, asked=asked, shaping=shaping, tight=tight)
+        if backend.first is not None and any(
+            device_folds(one.steps) and (one.streamed or not one.parts) for one in plan.passes
+        ):
+            # Alone the first device keeps parameters and moments from step to step, too.
+            plan = make_plan(own, config, strategy, backend.first, asked=asked, shaping=shaping, tight=tight)
+        return plan
+
+    try:
+        plan = made(graph, False)
+    except BatchTooLargeError as error:
+        plan = plan_recomputing(graph, made, error, backend)
     for sink in (sink for one in plan.passes for sink in one.sinks):
         if sink.spec.is_stream:
             raise PlanError(
@@ -262,6 +299,12 @@ def plan_step(
                 expected="a loss without fc.spool",
             )
     return plan
+
+
+def _takes_at_once(backend: BackendDescription) -> bool:
+    """Check whether folds may take records before a batch is done: one device computes all, in the host's memory."""
+    (first, *more) = backend.placements
+    return not more and first.capabilities.host_memory and first.capabilities.devices == 1
 
 
 def _are_cpus(backend: BackendDescription) -> bool:

@@ -47,7 +47,7 @@ class RepeatedRuns:
             before: the steps of resident values that run again.
         """
         one = state.one_pass
-        if not state.changing or len(state.plan.passes) > 1 or not is_one_batch(state, runners):
+        if not state.changing or one.folds_at_once or len(state.plan.passes) > 1 or not is_one_batch(state, runners):
             return None
         (clock,) = one.clocks
         there = {source.value for source in clock.sources}

@@ -80,7 +80,12 @@ class RunsInPlace:
             state, runners, steps, before: as above.
         """
         one = state.one_pass
-        if not state.changing or not state.plan.backend.capabilities.host_memory or not is_one_batch(state, runners):
+        if (
+            not state.changing
+            or one.folds_at_once
+            or not state.plan.backend.capabilities.host_memory
+            or not is_one_batch(state, runners)
+        ):
             return None
         for step in (*before, *one.clocks[0].steps, *one.after):
             if isinstance(step, RegionStep):

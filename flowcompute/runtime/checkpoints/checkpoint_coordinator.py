@@ -356,7 +356,8 @@ class CheckpointCoordinator:
         folder = self._folder
         assert folder is not None
         if self._resident_blobs is None:
-            self._resident_blobs = {str(i): folder.put_blob(array) for i, array in self._resident.items()}
+            key = self._plan.graph.kept_id
+            self._resident_blobs = {str(key(i)): folder.put_blob(array) for i, array in self._resident.items()}
         self.epoch = folder.commit(
             {"done": False, "progress": self._progress(), "resident": self._resident_blobs, **body}
         )
@@ -382,10 +383,12 @@ class CheckpointCoordinator:
         """Whole values of earlier passes."""
         assert self._folder is not None
         found: dict[int, np.ndarray] = {}
+        graph = self._plan.graph
+        nodes = {graph.kept_id(node.id): node for node in graph.nodes if not node.spec.is_stream}
         with self.sound_state():
             for i, blob in body["resident"].items():
-                spec, array = self._plan.graph.nodes[int(i)].spec, self._folder.get_blob(blob)
-                if array.dtype != spec.dtype or array.shape != spec.shape:
-                    raise ValueError(f"{array.dtype}{array.shape} in place of {spec.dtype}{spec.shape}")
-                found[int(i)] = array
+                node, array = nodes[int(i)], self._folder.get_blob(blob)
+                if array.dtype != node.spec.dtype or array.shape != node.spec.shape:
+                    raise ValueError(f"{array.dtype}{array.shape} in place of {node.spec.dtype}{node.spec.shape}")
+                found[node.id] = array
         return found

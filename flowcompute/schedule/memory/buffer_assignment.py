@@ -99,7 +99,7 @@ def assign_host_buffers(graph: Graph, one_pass: Pass, without: Collection[int]) 
     """Assign host arrays to the values that regions of a pass compute and no destination takes.
 
     The readers of a value are steps, views of it, and host functions, which may return their operand. At the end of a
-    batch other clocks read it, and folds, which get their records once all steps have succeeded.
+    batch other clocks read it, and folds, which get their records once all steps have succeeded, or at once.
 
     Args:
         graph: the planned graph.
@@ -114,8 +114,9 @@ def assign_host_buffers(graph: Graph, one_pass: Pass, without: Collection[int]) 
         lies_in: dict[int, set[int]] = {}
         for position, step in enumerate(clock.steps):
             read = set[int]().union(*(lies_in.get(value, ()) for value in _read_by(graph, step)))
+            is_late = _is_kept(step) and not one_pass.folds_at_once
             for value in read:
-                spans[value] = (spans[value][0], end if _is_kept(step) else max(position, spans[value][1]))
+                spans[value] = (spans[value][0], end if is_late else max(position, spans[value][1]))
             if isinstance(step, NodeStep):
                 lies_in[step.node.id] = read
                 continue

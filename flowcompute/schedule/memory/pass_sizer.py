@@ -83,7 +83,19 @@ class BudgetError(PlanError):
 
 
 class BatchTooLargeError(BudgetError):
-    """An error of planning: not even the smallest batch fits the budget."""
+    """An error of planning: not even the smallest batch fits the budget.
+
+    Args:
+        one_pass: of which it is a batch. It becomes None where that is a step of a training inside of a job.
+        what, budget_bytes, least_bytes, element, note: as for `BudgetError`.
+    """
+
+    def __init__(
+        self, one_pass: Pass, what: str, budget_bytes: int, least_bytes: int, *, element: str, note: tuple[str, str]
+    ) -> None:
+        super().__init__(what, budget_bytes, least_bytes, element=element, note=note)
+        self.one_pass: Pass | None = one_pass
+        self.missing_bytes = least_bytes - budget_bytes
 
 
 @dataclass(frozen=True)
@@ -195,6 +207,7 @@ class PassSizer:
             worst = max(least, key=lambda line: line[1])
             records = ", ".join(f"{clock.granule}" for clock in self.one.clocks if clock.is_root)
             raise BatchTooLargeError(
+                self.one,
                 "one batch",
                 self.config.memory_bytes,
                 fixed_bytes + least_bytes,

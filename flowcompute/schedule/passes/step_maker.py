@@ -62,6 +62,7 @@ class StepMaker:
         reasons: where reasons are recorded.
         placements: the device of each node.
         stay: whether discrete devices have room for all given operands, so that none comes launch by launch in tiles.
+        folds_at_once: whether folds take records as soon as they are there.
     """
 
     def __init__(
@@ -75,9 +76,11 @@ class StepMaker:
         placements: Sequence[int],
         *,
         stay: bool,
+        folds_at_once: bool = False,
     ) -> None:
         self.graph = graph
         self._stay = stay
+        self._folds_at_once = folds_at_once
         self.folds = folds
         self.backend = backend
         self.placements = placements
@@ -108,7 +111,10 @@ class StepMaker:
             taken = {i for user in places.keys() - mine.keys() for i in self.graph.nodes[user].inputs}
             for place, steps in self._steps_on(placement, mine, wanted | taken, entered or {}).items():
                 made.setdefault(place, []).extend(steps)
-        return self._without_unread_views({place: in_order(self.graph, steps) for place, steps in made.items()}, wanted)
+        ordered = {
+            place: in_order(self.graph, steps, folds_at_once=self._folds_at_once) for place, steps in made.items()
+        }
+        return self._without_unread_views(ordered, wanted)
 
     def _without_unread_views(self, steps: dict[int, list[Step]], wanted: set[int]) -> dict[int, list[Step]]:
         """Leave out views of streams that nobody reads: kernels read what they are views of.

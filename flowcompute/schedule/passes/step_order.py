@@ -22,17 +22,22 @@ def outputs_of(step: Step) -> tuple[int, ...]:
     return (*step.region.outputs, *step.region.folds) if isinstance(step, RegionStep) else (step.node.id,)
 
 
-def in_order(graph: Graph, steps: list[Step]) -> list[Step]:
+def in_order(graph: Graph, steps: list[Step], *, folds_at_once: bool = False) -> list[Step]:
     """Sort steps so that each follows the steps that compute its inputs, otherwise in graph order.
 
     Values that are computed again would be kept as long as the first ones if they came early. So steps that compute
     only with such values are taken when others need them. Folds, of whose operands nothing is left, are taken as soon
     as they can be. What the host makes of few numbers without any kernel comes first: it would wait for kernels that
     were launched before.
+
+    Args:
+        graph: the graph.
+        steps: of a clock.
+        folds_at_once: whether folds free what they read. Then they are taken early without such values, too.
     """
     ordered = _numbers_first(_in_graph_order(steps))
     again = _made_again(graph)
-    if not again:
+    if not again and not folds_at_once:
         return ordered
     maker = {value: position for position, step in enumerate(ordered) for value in outputs_of(step)}
     needs = [{maker[v] for v in inputs_of(step) if v in maker} - {i} for i, step in enumerate(ordered)]
