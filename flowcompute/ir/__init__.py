@@ -122,7 +122,17 @@ from flowcompute.ir.nodes import (
     WorkGroupBarrier,
     register_dtype,
 )
-from flowcompute.ir.packed_nodes import BIAS_FACTOR, RUN_NUMBERS, BlockRun, DotAdd, Packed, ShiftedBits
+from flowcompute.ir.packed_nodes import (
+    BIAS_FACTOR,
+    RUN_NUMBERS,
+    BlockRun,
+    DotAdd,
+    HalvesOfRun,
+    LowerRest,
+    Packed,
+    ShiftedBits,
+    UpperHalves,
+)
 from flowcompute.ir.prefetch import LINE_BYTES, RUN_BYTES, Prefetch, PrefetchRun
 from flowcompute.ir.reduction_order import (
     BLOCK,
@@ -277,6 +287,7 @@ __all__ = [
     "Generate",
     "GroupMultiply",
     "Half",
+    "HalvesOfRun",
     "HandOver",
     "HostFold",
     "If",
@@ -296,6 +307,7 @@ __all__ = [
     "Load",
     "LookBack",
     "LookBehind",
+    "LowerRest",
     "MultiplyAdd",
     "N",
     "Name",
@@ -335,6 +347,7 @@ __all__ = [
     "TensorMap",
     "Ticket",
     "ToWidth",
+    "UpperHalves",
     "Var",
     "While",
     "Words",

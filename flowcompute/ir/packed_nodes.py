@@ -78,3 +78,27 @@ class BlockRun(OfWords):
     blocks: BlockFormat
     native: bool
     raised: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HalvesOfRun(OfWords):
+    """The whole numbers of a run of `RUN_NUMBERS`, in bfloat16: a word of the first and third, one of the others.
+
+    The run's format is `Factors.whole` of one whose numbers are a scale times a whole number.
+    """
+
+    run: BlockRun
+
+
+@dataclass(frozen=True, slots=True)
+class UpperHalves(OfWords):
+    """The upper halves of four float32, which are bfloat16: a word of the first and third, one of the others."""
+
+    numbers: Var
+
+
+@dataclass(frozen=True, slots=True)
+class LowerRest(OfWords):
+    """Float32 less their upper halves, which is exact; NaN of infinities."""
+
+    numbers: Var

@@ -86,11 +86,13 @@ class KernelStyle:
         capabilities: of the device.
         wanted: knobs that are set; the others are left to each form.
         precision: as the user fixed it.
+        block_terms: whether tensor cores multiply decoded numbers.
     """
 
     capabilities: DeviceCapabilities
     wanted: KernelKnobs = field(default_factory=KernelKnobs)
     precision: Precision = "exact"
+    block_terms: bool = False
 
     def settled(self, knobs: FormKnobs, **defaults: int) -> KernelKnobs:
         """All knobs of a form, as wanted where it can do that, else as by default.

@@ -28,6 +28,7 @@ from flowcompute.models.generation import TextGeneration
 from flowcompute.models.sampling import Sampling
 from flowcompute.models.tokenizer import TextTokenizer
 from flowcompute.sources import feed, source
+from flowcompute.strategy import Precision
 
 if TYPE_CHECKING:
     from flowcompute import flow
@@ -247,6 +248,7 @@ class Model:
         stop: str | Sequence[str] | None = None,
         context: int | None = None,
         device: str = "auto",
+        precision: Precision = "exact",
     ) -> TextGeneration:
         """Return an answer that is written while it is read: `with model.generate(text) as said: print(*said)`.
 
@@ -261,6 +263,7 @@ class Model:
             context: tokens at most, prompt and answer; None for what the file says. The memory for so many keys and
                 values is counted in the plan. A discrete device takes all of it at once.
             device: as for `fc.run`.
+            precision: as for `fc.run`. With "tf32x3" tensor cores multiply weights in blocks: conversations share them.
 
         Raises:
             SpecError: if an argument makes no sense, or the prompt has no token or does not fit the context.
@@ -272,7 +275,8 @@ class Model:
             self.tokenizer, self.path, prompt, max_tokens, sampling, most, stop, marked=marked
         )
         next_token = scores if temperature else argmax(scores, axis=1)
-        return TextGeneration(lambda: flow.open_flow(next_token, device=device), progress, self.tokenizer)
+        options: Any = {"device": device, "precision": precision}
+        return TextGeneration(lambda: flow.open_flow(next_token, **options), progress, self.tokenizer)
 
     def conversations(
         self,
@@ -283,6 +287,7 @@ class Model:
         top_p: float = 1.0,
         top_k: int = 0,
         device: str = "auto",
+        precision: Precision = "exact",
     ) -> Conversations:
         """Return several conversations that are written at once, as batches of one flow.
 
@@ -297,6 +302,7 @@ class Model:
             top_p: as for `generate`.
             top_k: as for `generate`.
             device: as for `fc.run`.
+            precision: as for `fc.run`. With "tf32x3" tensor cores multiply weights in blocks: conversations share them.
 
         Raises:
             SpecError: if an argument makes no sense, or the architecture keeps one text at a time.
@@ -306,7 +312,7 @@ class Model:
         scores, marked = self._fed_scores(slots=slots, context=context)
         next_token = scores if temperature else argmax(scores, axis=1)
         return Conversations(
-            lambda: flow.open_flow(next_token, device=device),
+            lambda: flow.open_flow(next_token, device=device, precision=precision),
             self.tokenizer,
             Sampling(temperature, top_k, top_p),
             self.path,

@@ -143,7 +143,16 @@ def _planned(
     stay = all_stay(graph, room, config.device_memory_bytes)
     at_once = tight and _takes_at_once(backend)
     maker = pass_building.StepMaker(
-        graph, folds, backend, config, strategy, reasons, placements, stay=stay, folds_at_once=at_once
+        graph,
+        folds,
+        backend,
+        config,
+        strategy,
+        reasons,
+        placements,
+        stay=stay,
+        block_terms=shaping.block_terms,
+        folds_at_once=at_once,
     )
     passes = pass_building.build_passes(maker, pass_nodes, levels)
     reasons += [

@@ -17,6 +17,8 @@ class Shaping:
             that were frozen before there was such an order keep sums in float32.
         product_order: version of the order of sums of products over the records of short streams on CPUs: 2 for that of
             kernels, which jobs had not that were frozen before.
+        block_terms: True if tensor cores multiply decoded numbers where `precision="tf32x3"` lets them. Jobs that were
+            frozen before they did keep sums in the order of other devices.
     """
 
     float64: bool
@@ -24,3 +26,4 @@ class Shaping:
     piece_bytes: int | None = None
     half_windows: bool = True
     product_order: int = 2
+    block_terms: bool = True

@@ -125,6 +125,8 @@ def test_a_job_of_format_1_keeps_the_order_of_its_products(golden: Path) -> None
     for wrong in (0, 3, "two"):
         with pytest.raises(CheckpointError, match="product_order"):
             KeptJob.read({**job, "product_order": wrong})
+    assert not KeptJob.read(job).shaping.block_terms
+    assert KeptJob.read({**job, "block_terms": True}).shaping.block_terms
 
 
 PROGRESS = {"items": 90, "total_items": 128, "bytes_read": 1440, "seconds": 0.5}

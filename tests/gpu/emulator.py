@@ -277,6 +277,13 @@ class WorkGroup(Rings):
                 return self.load(expr, var)
             case ir.BlockRun():
                 return self.run_of_block(expr)
+            case ir.HalvesOfRun(run):
+                return _upper_halves(self.run_of_block(run))
+            case ir.UpperHalves(numbers):
+                return _upper_halves(of(numbers))
+            case ir.LowerRest(numbers):
+                leading = (np.ascontiguousarray(of(numbers)).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+                return of(numbers) - leading
             case Fragment():
                 return self.fragment(expr)
             case FragmentMultiply():
@@ -340,3 +347,8 @@ class WorkGroup(Rings):
         at, exists = self.places(store, store.var.lanes)
         target = self.array_of(store.argument)
         target[at[exists]] = self.values[store.var.name][exists].astype(target.dtype)
+
+
+def _upper_halves(numbers: np.ndarray) -> np.ndarray:
+    words = np.ascontiguousarray(numbers).view(np.uint32)
+    return words[:, :2] >> 16 | words[:, 2:] & np.uint32(0xFFFF0000)

@@ -49,6 +49,7 @@ class KeptJob:
             "piece_bytes": self.shaping.piece_bytes,
             "half_windows": self.shaping.half_windows,
             "product_order": self.shaping.product_order,
+            "block_terms": self.shaping.block_terms,
             "flow": self.flow,
         }
 
@@ -82,6 +83,7 @@ class KeptJob:
                 pieces,
                 fields.flag("half_windows") if "half_windows" in fields else False,
                 fields.whole("product_order", least=1, most=2) if "product_order" in fields else 1,
+                fields.flag("block_terms") if "block_terms" in fields else False,
             ),
             flow,
         )

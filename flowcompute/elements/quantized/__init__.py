@@ -19,6 +19,7 @@ from flowcompute.elements.quantized.decoding import (
     operands,
 )
 from flowcompute.elements.quantized.dequantizing import DEQUANTIZE, Dequantize, dequantize
+from flowcompute.elements.quantized.factors import Factors, factors_of
 from flowcompute.elements.quantized.runs import (
     RAISED,
     bounds_of,
@@ -40,6 +41,7 @@ __all__ = [
     "CodebookEntry",
     "Dequantize",
     "Expression",
+    "Factors",
     "Float",
     "FloatNumber",
     "FromBits",
@@ -52,6 +54,7 @@ __all__ = [
     "bounds_of",
     "dequantize",
     "exact_products",
+    "factors_of",
     "has_exact_bias",
     "in_order",
     "lanes_of",

@@ -88,7 +88,7 @@ def join_alike_maps(
     regions: Sequence[Region],
     dependencies: Dependencies,
     changes: Callable[[Iterable[int]], bool],
-    joins: Callable[[Region], bool],
+    joins: Callable[[Region], str | None],
 ) -> list[Region]:
     """Join maps of one formula that do not depend on each other. What stays from run to run is computed once, apart.
 
@@ -97,7 +97,7 @@ def join_alike_maps(
         regions: of one device.
         dependencies: of its steps.
         changes: tells whether some of these resident values are others in the next run.
-        joins: tells whether the kernel of a region can share its launch.
+        joins: tells the form of the kernel of a region, if it can share its launch.
 
     Returns:
         The regions. What is joined stands at the place of its first part.

@@ -19,14 +19,14 @@ class Sharing:
     """What the kernels of a device can do together in one launch.
 
     Attributes:
-        joins: tells whether the kernel of a region can share its launch with those that are like it.
+        joins: tells the form of the kernel of a region, if it can share its launch with others of that form.
         takes_rows: tells whether the kernel of a product may make the rows of its left factor.
         leads: tells whether rows may follow the kernel of a product in its launch; None where nothing may, and no
             product either.
         fences: whether few such rows are made in the same launch; see `DeviceCapabilities.device_fences`.
     """
 
-    joins: Callable[[Region], bool]
+    joins: Callable[[Region], str | None]
     takes_rows: Callable[[Region], bool]
     leads: Callable[[Region], bool] | None = None
     fences: bool = False

@@ -23,7 +23,7 @@ def join_siblings(
     graph: Graph,
     regions: Sequence[Region],
     dependencies: Dependencies,
-    joins: Callable[[Region], bool],
+    joins: Callable[[Region], str | None],
     *,
     follow: bool = False,
 ) -> list[Region]:
@@ -33,7 +33,7 @@ def join_siblings(
         graph: the graph.
         regions: of one device.
         dependencies: of its steps.
-        joins: tells whether the kernel of a region can share its launch.
+        joins: tells the form of the kernel of a region, if it can share its launch with others of that form.
         follow: whether one may follow another one in the same work-groups.
 
     Returns:
@@ -43,7 +43,8 @@ def join_siblings(
     order: list[list[Region]] = []
     for region in regions:
         key = _common(graph, region)
-        sets = every.setdefault(key, []) if key is not None and joins(region) else []
+        form = None if key is None else joins(region)
+        sets = [] if form is None else every.setdefault((key, form), [])
         for others in sets:
             first, own = _step(others[0]), _step(region)
             if not _fit([*others, region]):

@@ -6,7 +6,7 @@ A float64 is made of the bits of a float32 here, too.
 from __future__ import annotations
 
 from flowcompute.gpu.render.opencl_types import scalar_type
-from flowcompute.ir import DotAdd, OfWords, Packed, ShiftedBits
+from flowcompute.ir import DotAdd, LowerRest, OfWords, Packed, ShiftedBits, UpperHalves
 
 _DOT = """
 static inline int {name}(int a, int b, int c) {{
@@ -24,6 +24,21 @@ static inline int {name}(int a, int b, int c) {{
 """
 
 
+_UPPER_HALVES = """
+static inline uint2 fc_upper_halves(float4 x) {
+    uint a, b;
+    asm("prmt.b32 %0, %1, %2, 0x7632;" : "=r"(a) : "r"(as_uint(x.s0)), "r"(as_uint(x.s2)));
+    asm("prmt.b32 %0, %1, %2, 0x7632;" : "=r"(b) : "r"(as_uint(x.s1)), "r"(as_uint(x.s3)));
+    return (uint2)(a, b);
+}
+"""
+_LOWER_REST = """
+static inline float4 fc_lower_rest(float4 x) {
+    return x - as_float4(as_uint4(x) & (uint4)(0xffff0000));
+}
+"""
+
+
 def of_words(expr: OfWords, helpers: dict[str, str]) -> str:
     """Return the text of an expression of words."""
     if isinstance(expr, Packed):
@@ -31,6 +46,12 @@ def of_words(expr: OfWords, helpers: dict[str, str]) -> str:
     if isinstance(expr, ShiftedBits):
         # One product in 64 bits: shifts of each word were slower for some items, and faster for none.
         return f"as_double(((long)as_int({expr.number.name}) * 0x20000000L) & 0x8fffffffffffffffL)"
+    if isinstance(expr, UpperHalves):
+        helpers.setdefault("fc_upper_halves", _UPPER_HALVES.lstrip("\n"))
+        return f"fc_upper_halves({expr.numbers.name})"
+    if isinstance(expr, LowerRest):
+        helpers.setdefault("fc_lower_rest", _LOWER_REST.lstrip("\n"))
+        return f"fc_lower_rest({expr.numbers.name})"
     assert isinstance(expr, DotAdd)
     return _dot_add(expr, helpers)
 

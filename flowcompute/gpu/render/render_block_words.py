@@ -33,7 +33,7 @@ from flowcompute.elements.quantized import (
 )
 from flowcompute.gpu.render.render_blocks import add_tables, expression_text
 from flowcompute.imports import dataclass
-from flowcompute.ir import RUN_NUMBERS, BlockRun, index_text
+from flowcompute.ir import RUN_NUMBERS, BlockRun, HalvesOfRun, index_text
 
 _EACH = 0x01010101
 """The lowest bit of each byte of a word."""
@@ -59,6 +59,20 @@ static inline float4 fc_raised_bytes(uint word) {
     return as_float4(bytes | (uint4)(0x47000000));
 }
 """
+
+
+_LESS_HALVES = """
+static inline uint fc_less_halves(uint a, uint b) {
+    uint c;
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(c) : "r"(a), "r"(0x3f803f80u), "r"(b));
+    return c;
+}
+"""
+"""Sums of the halves of words as bfloat16, by the instruction that compute capability 8.0 has for them."""
+_HALVES = 0x10001
+"""The lowest bit of each half of a word."""
+_128 = 0x4300
+"""The bits of 128 in bfloat16, whose significand has seven more: below 256 neighbouring numbers are 1 apart."""
 
 
 def _permuted(name: str, picks: Sequence[int], power: int) -> str:
@@ -100,6 +114,25 @@ class _Packed:
     bias: int = 0
 
 
+def halves_of_run(halves: HalvesOfRun, helpers: dict[str, str]) -> str:
+    """Return the text of the whole numbers of a run as halves. The functions that it calls are added to `helpers`."""
+    run = halves.run
+    at = "".join(f"_{number}" for number in (run.begin, run.known, run.multiple))
+    name = f"fc_{run.blocks.name.lower()}_halves{at}"
+    if name not in helpers:
+        helpers.setdefault("fc_word", _WORD.lstrip("\n"))
+        helpers.setdefault("fc_less_halves", _LESS_HALVES.lstrip("\n"))
+        add_tables(run.blocks, helpers, cpu=False)
+        known = _KnownRun(run.blocks, run.lanes, run.begin, run.span, run.known, run.multiple, run.raised)
+        helpers[name] = f"static inline uint2 {name}(const __local uchar *block, int place) {{\n{_halves_of(known)}}}\n"
+    return _call(name, run)
+
+
+def _call(name: str, run: BlockRun) -> str:
+    bytes_of = f"(const __local uchar *){run.array} + ({index_text(run.block)})"
+    return f"{name}({bytes_of}, (int)({index_text(run.place)}))"
+
+
 def block_run(run: BlockRun, helpers: dict[str, str]) -> str:
     """Return the text of a run. The functions that it calls are added to `helpers`."""
     at = "".join(f"_{number}" for number in (run.begin, run.known, run.multiple))
@@ -113,8 +146,7 @@ def block_run(run: BlockRun, helpers: dict[str, str]) -> str:
         add_tables(run.blocks, helpers, cpu=False)
         known = _KnownRun(run.blocks, run.lanes, run.begin, run.span, run.known, run.multiple, run.raised)
         helpers[name] = _function(name, known)
-    bytes_of = f"(const __local uchar *){run.array} + ({index_text(run.block)})"
-    return f"{name}({bytes_of}, (int)({index_text(run.place)}))"
+    return _call(name, run)
 
 
 @dataclass(frozen=True)
@@ -139,6 +171,11 @@ def _function(name: str, run: _KnownRun) -> str:
     )
 
 
+@cache
+def _halves_of(run: _KnownRun) -> str:
+    return _WordRun(run).halves()
+
+
 class _WordRun:
     """The text of a run that is decoded by words."""
 
@@ -159,6 +196,27 @@ class _WordRun:
         """Return the body of the function."""
         value = self._float(self._run.blocks.value)
         return "".join(self._lines) + f"    return (float{self._count})({value});\n"
+
+    def halves(self) -> str:
+        """Return the body of the function that returns whole numbers as halves."""
+        match self._run.blocks.value:
+            case AsFloat(OfWhole("-", _, WholeNumber(bias)) as number):
+                packed = self._packed(number)
+        if packed is None:
+            each = [f"(uint)({one} + {bias})" for one in self._whole(number)]
+            parts = [f"{low} | {high} << 16" for low, high in zip(each[:2], each[2:], strict=True)]
+        else:
+            word = self._declared("uint", packed.word)
+            parts = [f"{word}{shift} & {_MOST * _HALVES:#x}u" for shift in ("", " >> 8")]
+        made = []
+        for part in (self._declared("uint", text) for text in parts):
+            # The bits of a bfloat16 from 128 to 255 are those of 128 plus the difference.
+            less = f"{((_128 | 0x8000) + bias) * _HALVES:#x}u"
+            if bias == 128:
+                # The leading bit is worth 128, so that bytes without it are less by as much again.
+                less = f"~{part} & {128 * _HALVES:#x}u | {(_128 | 0x8000) * _HALVES:#x}u"
+            made.append(f"fc_less_halves({part} & {127 * _HALVES:#x}u | {_128 * _HALVES:#x}u, {less})")
+        return "".join(self._lines) + f"    return (uint2)({', '.join(made)});\n"
 
     def _declared(self, kind: str, text: str) -> str:
         if text.isidentifier():

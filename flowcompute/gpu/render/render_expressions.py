@@ -24,7 +24,7 @@ from flowcompute.gpu.render.opencl_types import (
 from flowcompute.gpu.render.packed_words import of_words
 from flowcompute.gpu.render.prelude import HELPERS
 from flowcompute.gpu.render.ptx import LANES, load_packed, of_fragments, rounding_helper
-from flowcompute.gpu.render.render_block_words import block_run
+from flowcompute.gpu.render.render_block_words import block_run, halves_of_run
 from flowcompute.gpu.render.render_blocks import decoded
 from flowcompute.gpu.render.render_generators import generated
 from flowcompute.gpu.render.strided_vectors import load_every, load_first, loose_vector
@@ -149,6 +149,8 @@ class ExpressionRenderer:
                 return self._multiply_add(a, b, c)
             case ir.BlockRun():
                 return block_run(expr, self.helpers)
+            case ir.HalvesOfRun():
+                return halves_of_run(expr, self.helpers)
             case ir.OfWords():
                 return of_words(expr, self.helpers)
             case ir.Select(mask, yes, no):

@@ -27,7 +27,7 @@ from flowcompute.fuse import (
     told_with_rows,
 )
 from flowcompute.graph import Graph, Node
-from flowcompute.ir import FoldSpec, Kernel, is_copied, is_dense, is_seen_through, is_view, storage
+from flowcompute.ir import DeviceCapabilities, FoldSpec, Kernel, is_copied, is_dense, is_seen_through, is_view, storage
 from flowcompute.lower import Form, KernelCache, KernelStyle, form_for
 from flowcompute.lower.flat import is_together, why_copied, why_sorted_by_host
 from flowcompute.lower.matmul import cut_factor
@@ -76,9 +76,11 @@ class StepMaker:
         placements: Sequence[int],
         *,
         stay: bool,
+        block_terms: bool,
         folds_at_once: bool = False,
     ) -> None:
         self.graph = graph
+        self._block_terms = block_terms and config.precision == "tf32x3"
         self._stay = stay
         self._folds_at_once = folds_at_once
         self.folds = folds
@@ -322,9 +324,10 @@ class StepMaker:
         """
         return self._capabilities.code_shape == "cpu" and len(self.backend.placements) == 1
 
-    def _joins(self, region: Region) -> bool:
-        """Check whether the kernel of a region can share its launch."""
-        return not _launches_nothing(self.graph, region) and self._form(region).joins
+    def _joins(self, region: Region) -> str | None:
+        """Return the form of the kernel of a region if it can share its launch with others of that form."""
+        form = None if _launches_nothing(self.graph, region) else self._form(region)
+        return form.name if form is not None and form.joins else None
 
     def _takes_rows(self, region: Region) -> bool:
         """Check whether the kernel of a product can make the rows of its left factor."""
@@ -335,8 +338,13 @@ class StepMaker:
         return not _launches_nothing(self.graph, region) and self._form(region).leads
 
     def _form(self, region: Region) -> Form:
-        style = KernelStyle(self._capabilities, self.strategy.of_kernel(""), self.config.precision)
-        return form_for(self.graph, region, style)
+        return form_for(self.graph, region, self._style(self._capabilities, ""))
+
+    def _style(self, capabilities: DeviceCapabilities, kernel: str) -> KernelStyle:
+        """Return the style of a kernel with this name."""
+        return KernelStyle(
+            capabilities, self.strategy.of_kernel(kernel), self.config.precision, block_terms=self._block_terms
+        )
 
     def _region_step(self, region: Region, placement: int) -> RegionStep:
         kernel = None
@@ -360,9 +368,7 @@ class StepMaker:
         return is_alone and own.float64 and not own.host_memory
 
     def _kernel(self, region: Region, name: str, placement: int) -> Kernel:
-        style = KernelStyle(
-            self.backend.placements[placement].capabilities, self.strategy.of_kernel(name), self.config.precision
-        )
+        style = self._style(self.backend.placements[placement].capabilities, name)
         kernel = KERNELS.lower(self.graph, region, style, self.folds, name)
         return replace(kernel, contract=self.config.precision == "fast")
 

@@ -1,5 +1,6 @@
 """Matrix products by tensor cores, and the tiles, fragments and results that attention shares with them."""
 
+from flowcompute.lower.matmul.tensor_cores.block_terms import TERM_MATMUL
 from flowcompute.lower.matmul.tensor_cores.tensor_matmul import TENSOR_MATMUL
 from flowcompute.lower.matmul.tensor_cores.tensor_results import LANES, PITCH, STRIP, Results
 from flowcompute.lower.matmul.tensor_cores.tensor_tile import (
@@ -26,6 +27,7 @@ __all__ = [
     "STRIP",
     "SUBGROUP",
     "TENSOR_MATMUL",
+    "TERM_MATMUL",
     "TILES",
     "WARP_GROUP_MATMUL",
     "WARP_GROUP_TERMS",
