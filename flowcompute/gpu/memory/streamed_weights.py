@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -26,10 +26,19 @@ class StreamedWeights:
         one_pass: names these operands, their tiles, and the number of buffers.
         memory: of the device.
         array: returns the whole value of an operand.
+        changing: operands that are others when the pass runs again; see `forget`.
     """
 
-    def __init__(self, graph: Graph, one_pass: Pass, memory: Memory, array: Callable[[int], np.ndarray]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        one_pass: Pass,
+        memory: Memory,
+        array: Callable[[int], np.ndarray],
+        changing: Collection[int] = (),
+    ) -> None:
         self._memory = memory
+        self._changing = changing
         self._choices = chosen_operands(graph, one_pass)
         self._array = array
         self._buffers = one_pass.ring
@@ -60,11 +69,12 @@ class StreamedWeights:
     def _numbers(self, part: Part) -> np.ndarray:
         """Return the numbers of a part in host memory.
 
-        It is always the same array, so that a prefetched one is recognised.
+        Until it is forgotten it is always the same array, so that a prefetched one is recognised.
         """
         value, panel = part
         if value not in self._wholes:
-            self._wholes[value] = np.ascontiguousarray(self._array(value))
+            # A view is another object than before, also where new numbers lie in the same array.
+            self._wholes[value] = np.ascontiguousarray(self._array(value)).view()
         whole = self._wholes[value]
         if value not in self._weight_tiles:
             return whole
@@ -76,6 +86,15 @@ class StreamedWeights:
         """Return contiguous memory that holds the numbers of a part."""
         numbers = self._numbers(part)
         return numbers if numbers.flags.c_contiguous else self._wholes[part[0]]
+
+    def forget(self) -> None:
+        """Forget the numbers of operands that have changed, since the pass runs again."""
+        for value in self._wholes.keys() & set(self._changing):
+            del self._wholes[value]
+        for part in [one for one in self._seen if one[0] in self._changing]:
+            del self._seen[part]
+        tiles = self._weight_tiles.keys() & set(self._changing)
+        self._memory.forget({("weight tile", i, launch) for i in tiles for launch in range(self._weight_tiles[i].kept)})
 
     def buffer(self, value: int, launch: int, array: Callable[[int], np.ndarray]) -> Any:
         """Return a buffer with the part of an operand that a launch reads.
@@ -97,7 +116,9 @@ class StreamedWeights:
         self._turn += 1
         if value in self._choices:
             return self._memory.input_parts(self._key(self._turn), self._numbers(part), array(self._choices[value]))
-        self._memory.pin(self._memory_of(part))
+        if value not in self._changing:
+            # What is pinned is held until the end.
+            self._memory.pin(self._memory_of(part))
         return self._memory.input(self._key(self._turn), self._numbers(part), fresh=True)
 
     def prefetch(self) -> None:
@@ -106,7 +127,8 @@ class StreamedWeights:
         if self._ahead <= self._turn and coming[0] not in self._choices:
             following = self._order[(self._next + 1) % len(self._order)]
             numbers = self._numbers(coming)
-            pinned = None if following[0] in self._choices else self._memory_of(following)
+            stays = following[0] not in self._choices and following[0] not in self._changing
+            pinned = self._memory_of(following) if stays else None
             self._memory.prefetch(self._key(self._turn + 1), numbers, pinned)
             self._ahead = self._turn + 1
 

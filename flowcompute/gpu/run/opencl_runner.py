@@ -127,6 +127,7 @@ class OpenCLRunner(FoldingRunner):
                     self.one_pass.on_placement(self.placement),
                     self._memory,
                     self.state.resident.__getitem__,
+                    self.state.changing,
                 )
                 # Parts of weights are uploaded over those that the kernel before has read.
                 self._can_defer = False
@@ -174,6 +175,8 @@ class OpenCLRunner(FoldingRunner):
     def forget_resident(self) -> None:
         """See `RegionRunner.forget_resident`."""
         self._forget(self.state.changing)
+        if self._streamed_weights is not None:
+            self._streamed_weights.forget()
 
     def _forget(self, values: Collection[int]) -> None:
         self._repeated.forget(values)
