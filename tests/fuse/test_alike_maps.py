@@ -32,7 +32,7 @@ def scaled(array: np.ndarray) -> Element:
 
 
 def on(shape: str) -> Any:
-    """What a device of such a kind is asked for by."""
+    """Let a device of such a kind be selected."""
     return mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped(in_place=shape == "gpu"))
 
 

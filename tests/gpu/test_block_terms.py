@@ -46,7 +46,7 @@ def kernel_of(product: Any, rows: int, capabilities: DeviceCapabilities = MANY_U
 
 
 def emulated(x: np.ndarray, product: Any, rows: int, capabilities: DeviceCapabilities = MANY_UNITS) -> np.ndarray:
-    """What the kernel of so many rows makes of these."""
+    """Return what the kernel of so many rows makes of these."""
     plan, kernel = kernel_of(product, rows, capabilities)
     nodes = plan.graph.nodes
     arrays = {}

@@ -64,7 +64,7 @@ def halved_sums() -> cl.Kernel:
 
 
 def expected(tasks: int) -> np.ndarray:
-    """What each work-item has at the end of each task."""
+    """Return what each work-item has at the end of each task."""
     made = np.ones((tasks, GROUP), "f4")
     for step in range(STEPS):
         made = made * np.float32(0.5) + (np.arange(tasks)[:, None] * STEPS + step + np.arange(GROUP)).astype("f4")

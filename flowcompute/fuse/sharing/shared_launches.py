@@ -16,7 +16,7 @@ from flowcompute.imports import dataclass
 
 @dataclass(frozen=True)
 class Sharing:
-    """What the kernels of a device can do together in one launch.
+    """Limits of what the kernels of a device do together in one launch.
 
     Attributes:
         joins: tells the form of the kernel of a region, if it can share its launch with others of that form.

@@ -303,7 +303,7 @@ class StepMaker:
 
     @property
     def _sharing(self) -> Sharing | None:
-        """What kernels can do in one launch; None where operands have to pass through a device's memory."""
+        """Limits of what kernels do in one launch; None where operands have to pass through a device's memory."""
         own = self._capabilities
         if own.code_shape == "numpy" or not (own.host_memory or self._stay):
             return None

@@ -310,7 +310,7 @@ class TermLowering:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether runs of a row begin at multiples of their size."""
+        """True where runs of a row begin at multiples of their size."""
         one = self.one
         lies, stride = one.a.lies, one.a.columns.stride
         begins = (lies.offset, lies.record, one.a.rows.stride * (one.height > 1), *lies.strides[: one.a.stack])

@@ -19,7 +19,7 @@ PIECES = (16, 8, 4)
 
 @dataclass(frozen=True)
 class Chunks:
-    """How k is cut.
+    """Parts in which k is summed up.
 
     Attributes:
         blocks: of a chunk.
@@ -34,7 +34,7 @@ class Chunks:
 
 @dataclass(frozen=True)
 class Geometry:
-    """How a work-group computes a tile; no bit depends on it.
+    """Geometry of the tile that a work-group computes; no bit depends on it.
 
     Attributes:
         parts: sub-groups that share columns: 1, 2 or `SLICES`.
