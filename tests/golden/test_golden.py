@@ -82,6 +82,10 @@ def decoded() -> list[fc.Element]:
     return [x @ fc.dequantize(fc.constant(np.zeros((19, 16 * 34), "u1")), "Q8_0").T]
 
 
+def decoded_in_terms() -> list[fc.Element]:
+    return [rows(256) @ fc.dequantize(fc.constant(np.zeros((64, 8 * 18), "u1")), "Q4_0").T]
+
+
 def decoded_once() -> list[fc.Element]:
     w = fc.dequantize(fc.constant(np.zeros((19, 2 * 20), "u1")), "Q4_1")
     return [fc.constant(np.zeros((1, 64), "f4")) @ w.T]
@@ -161,6 +165,7 @@ GRAPHS = {
     "attention_by_copies": (exact_attention, NVIDIA),
     "matmul_by_warp_groups": (lambda: [rows(64, "f2") @ fc.constant(np.zeros((64, 128), "f2"))], HOPPER),
     "convolution_by_warp_groups": (half_convolution, HOPPER),
+    "decoded_matmul_in_terms": (decoded_in_terms, NVIDIA),
     "matmul_in_terms_by_warp_groups": (lambda: [rows(64) @ fc.constant(np.zeros((64, 128), "f4"))], HOPPER),
     "matmul_by_tensor_cores": (lambda: [rows(200, "f2") @ fc.constant(np.zeros((200, 50), "f2"))], NVIDIA),
     "matmul_by_copies": (lambda: [rows(40) @ fc.constant(np.zeros((40, 256), "f4"))], NVIDIA),
@@ -189,7 +194,7 @@ GRAPHS = {
     "matmul": (lambda: [rows(20) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),
 }
 
-PRECISIONS: dict[str, Precision] = {"matmul_in_terms_by_warp_groups": "tf32x3"}
+PRECISIONS: dict[str, Precision] = {"decoded_matmul_in_terms": "tf32x3", "matmul_in_terms_by_warp_groups": "tf32x3"}
 """Precision of the graphs that are not computed exactly, by name."""
 
 

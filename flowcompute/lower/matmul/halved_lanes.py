@@ -2,7 +2,7 @@
 
 Lanes do not meet before their sums are added up, so this changes no bit. A half of a sum takes one register of AVX2,
 and tiles of twice as many sums fit. The lower halves of all rows lie side by side in the private arrays, then the upper
-ones. So each pass reads one run of memory, which processors fetch ahead, and half of the columns stay in the nearest
+ones. So each pass reads one run of memory, which processors prefetch, and half of the columns stay in the nearest
 cache meanwhile.
 """
 

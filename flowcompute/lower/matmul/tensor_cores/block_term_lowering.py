@@ -72,7 +72,7 @@ from flowcompute.spec import BFLOAT16, FLOAT32
 
 GROUP = 128
 """Work-items in a work-group."""
-TEAMS = GROUP // SUBGROUP
+SUBGROUPS = GROUP // SUBGROUP
 """Sub-groups in a work-group."""
 TERMS = 3
 """Numbers of bfloat16 whose sum a float32 is."""
@@ -90,7 +90,7 @@ _UINT32 = np.dtype(np.uint32)
 _WORD = _UINT32.itemsize
 _BLOCK, _PART = Name("b"), Name("p")
 _RESULT = Name("r", narrow=True)
-_LANE, _TEAM = LID % SUBGROUP, LID // SUBGROUP
+_LANE, _SUBGROUP = LID % SUBGROUP, LID // SUBGROUP
 _QUAD, _WITHIN = LID % SUBGROUP // RUN_NUMBERS, LID % RUN_NUMBERS
 """Column of the work-item, and which numbers of `STEP` it has."""
 
@@ -121,7 +121,7 @@ class TermLowering:
         self.words = one.arguments.get("input", _UINT32, graph.nodes[root].inputs[0])
         self.numbers = chunks.blocks * self.format.numbers
         self.own = EDGE * self.tall
-        self.columns = self.own * TEAMS // self.parts
+        self.columns = self.own * SUBGROUPS // self.parts
         self.lines = TERMS * rows
         self.wide = -(-self.lines // WIDTH)
         size = chunks.blocks * self.format.block_bytes
@@ -142,7 +142,7 @@ class TermLowering:
         self._tile(scope, place)
         left = self.parts * self.slots * self.slot
         arrays = (
-            Array("right", _UINT32, 1, TEAMS * self.stages * self.stage, local=True, alignment=16),
+            Array("right", _UINT32, 1, SUBGROUPS * self.stages * self.stage, local=True, alignment=16),
             Array("left", _UINT32, 1, left, local=True, alignment=16),
             Array("sums", FLOAT32, 1, self.kept * self.columns * self.results, local=True),
         )
@@ -161,11 +161,11 @@ class TermLowering:
         """Compute some columns of some rows. Those behind the last ones repeat these."""
         one, shared = self.one, self.parts > 1
         each = SLICES // self.parts
-        first: IndexLike = scope.narrow(_TEAM % self.parts * (each * self.chunks.slice)) if shared else 0
+        first: IndexLike = scope.narrow(_SUBGROUP % self.parts * (each * self.chunks.slice)) if shared else 0
         stop: IndexLike = one.inner
         if shared:
             stop = scope.narrow(index_min(one.inner, first + each * self.chunks.slice))
-        ring = scope.narrow(_TEAM * (self.stages * self.stage))
+        ring = scope.narrow(_SUBGROUP * (self.stages * self.stage))
         send = self._sender(scope, place, ring, first)
         for stage in range(self.stages - 1):
             ahead = scope.inner()
@@ -179,7 +179,7 @@ class TermLowering:
             totals = zeros(one, part.beside(4), self.tall, self.wide)
             begin = part.narrow(first + _PART * self.chunks.slice)
             add(part, totals, begin, index_min(stop, begin + self.chunks.slice))
-            self._keep(part, totals, _TEAM % self.parts * each + _PART)
+            self._keep(part, totals, _SUBGROUP % self.parts * each + _PART)
             scope.add(For(_PART, 0, each, 1, tuple(part.statements), unroll=ROLLED))
         else:
             totals = zeros(one, scope.beside(4), self.tall, self.wide)
@@ -203,7 +203,7 @@ class TermLowering:
             rows: numbers of the next chunk of rows, what loads them, and what puts their terms into a slot.
         """
         brought, fetch, put = rows
-        meet: Stmt = SubGroupBarrier() if self.parts == TEAMS else WorkGroupBarrier()
+        meet: Stmt = SubGroupBarrier() if self.parts == SUBGROUPS else WorkGroupBarrier()
 
         def add(inner: Scope, sums: list[list[Var]], start: IndexLike, end: IndexLike) -> None:
             step = inner.inner()
@@ -240,7 +240,7 @@ class TermLowering:
         """
         one, piece = self.one, self.chunks.piece // _WORD
         base = one.of_b(scope, one.row(scope, place.row))
-        begin = place.column + _TEAM // self.parts * self.own
+        begin = place.column + _SUBGROUP // self.parts * self.own
         pieces: list[tuple[IndexLike, Name, bool]] = []
         for start in range(0, self.stage // piece, SUBGROUP):
             is_full = start + SUBGROUP <= self.stage // piece
@@ -265,7 +265,7 @@ class TermLowering:
 
     def _slots(self) -> IndexLike:
         """Return the place of the slots of the sub-group."""
-        return _TEAM % self.parts * (self.slots * self.slot) if self.parts > 1 else 0
+        return _SUBGROUP % self.parts * (self.slots * self.slot) if self.parts > 1 else 0
 
     def _of_left(self, scope: Scope, place: TilePosition) -> tuple[_Fetch, _Put]:
         """Return what loads a work-item's numbers of a chunk of rows, and what puts their terms into a slot."""
@@ -300,7 +300,7 @@ class TermLowering:
         """Return how many work-items make rows of one part of k, and the number of the work-item among them."""
         if self.parts == 1:
             return GROUP, LID
-        return GROUP // self.parts, _TEAM // self.parts * SUBGROUP + _LANE
+        return GROUP // self.parts, _SUBGROUP // self.parts * SUBGROUP + _LANE
 
     def _numbers(self, scope: Scope, at: IndexLike, k: IndexLike) -> Var:
         """Load `RUN_NUMBERS` of a row from some k on, or compute them."""
@@ -393,8 +393,8 @@ class TermLowering:
     def _keep(self, scope: Scope, totals: list[list[Var]], part: IndexLike) -> None:
         """Put the sums of a part of k into local memory."""
         scope = scope.beside(1)
-        team = _TEAM // self.parts * self.own
-        line = scope.narrow((part * self.columns + team + _QUAD) * self.results + _WITHIN * 2)
+        start = _SUBGROUP // self.parts * self.own
+        line = scope.narrow((part * self.columns + start + _QUAD) * self.results + _WITHIN * 2)
         for (tile, column), lane in product(product(range(self.tall), range(self.wide)), range(4)):
             number = scope.let(Picked((totals[tile][column],), (lane,)), FLOAT32, 1)
             at = (tile * EDGE + lane // 2 * WIDTH) * self.results + column * WIDTH + lane % 2

@@ -10,7 +10,7 @@ from flowcompute.ir import Array, Kernel
 from flowcompute.ir.launches import by_tiles
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, reads_along_blocks, why_no_product
-from flowcompute.lower.matmul.tensor_cores.block_term_lowering import TEAMS, TermLowering
+from flowcompute.lower.matmul.tensor_cores.block_term_lowering import SUBGROUPS, TermLowering
 from flowcompute.lower.matmul.tensor_cores.block_term_tiles import SLICES, Geometry, chunks_of
 
 NARROW = 64
@@ -81,7 +81,7 @@ def _is_even(graph: Graph, one: MatmulAnchor, geometry: Geometry) -> bool:
     """Check whether sub-groups that wait for each other have as many chunks of k."""
     chunks = chunks_of(graph, one)
     assert chunks is not None
-    return geometry.parts in (1, TEAMS) or one.inner == SLICES * chunks.slice
+    return geometry.parts in (1, SUBGROUPS) or one.inner == SLICES * chunks.slice
 
 
 def _room(kernel: Kernel) -> int:
