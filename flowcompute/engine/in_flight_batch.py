@@ -13,7 +13,7 @@ from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import Runners
 from flowcompute.engine.step_runner import StepRunner
 from flowcompute.errors import DeviceFullError
-from flowcompute.schedule import Clock, RegionStep
+from flowcompute.schedule import Clock, RegionStep, Step
 from flowcompute.schedule.memory import HostIntermediates, assign_host_buffers, placeholder_array
 from flowcompute.schedule.placement import PipelineStage, placements_of
 
@@ -94,11 +94,7 @@ class InFlightBatch:
         with self._runners.held({pipeline_stage.placement}):
             try:
                 if not runner.take_up(batch, drop=False):
-                    raise DeviceFullError(
-                        "cannot upload what a batch reads: there is no room",
-                        element=pipeline_stage.steps[0].name,
-                        got="none left",
-                    )
+                    raise _no_room(pipeline_stage.steps)
                 runner.keep_blocks()
                 self.steps.go_through(pipeline_stage.steps, taken, outputs)
             except DeviceFullError:
@@ -135,6 +131,9 @@ class InFlightBatch:
             try:
                 for placement in placements:
                     if not self._runners[placement].take_up(batch, drop=self._state.is_sliced):
+                        if not self._state.is_sliced:
+                            # Told when the next batch has its turn here.
+                            self.full = _no_room(self._rest)
                         self._abandon()
                         return None
                 for value, array in outputs.items():
@@ -199,3 +198,8 @@ class InFlightBatch:
             self.lost_launches += 0 if taken is None else taken.launches
             for one in self._runners.moving:
                 one.abandon(batch)
+
+
+def _no_room(steps: Sequence[Step]) -> DeviceFullError:
+    """Make the error of a batch for whose uploads there was no room."""
+    return DeviceFullError("cannot upload what a batch reads: there is no room", element=steps[0].name, got="none left")

@@ -176,6 +176,36 @@ def test_where_there_is_no_room_a_batch_is_computed_anew(operation: str, often: 
     assert not gpus_lend()
 
 
+def test_a_batch_whose_last_part_finds_no_room_is_told() -> None:
+    """What was uploaded of a batch does not arrive when its turn has come: it is computed alone, and said."""
+    go_on, arrive, turn, failed = InFlightBatch.go_on, DeviceMemory.arrive, threading.local(), threading.Event()
+
+    def marked(self: InFlightBatch, *given: Any) -> Any:
+        turn.has_come = True
+        try:
+            return go_on(self, *given)
+        finally:
+            turn.has_come = False
+
+    def fail(*given: Any) -> Any:
+        if getattr(turn, "has_come", False) and not failed.is_set():
+            failed.set()
+            raise DeviceFullError("no room", element="add", got="as told")
+        return arrive(*given)
+
+    x = fc.source(DATA)
+    roots = [(((x * 2).on("gpu") + 1).on("gpu:1") * x).on("gpu")]
+    with (
+        mock.patch.object(InFlightBatch, "go_on", marked),
+        mock.patch.object(DeviceMemory, "arrive", fail),
+        pytest.warns(fc.DeviceWarning, match="no room on"),
+    ):
+        run = run_placed(*roots)
+    assert failed.is_set()
+    assert bits(run) == expected(roots)
+    assert run.notes
+
+
 def test_what_is_computed_alone_leaves_what_folds_are_to_be_given_of_later_batches() -> None:
     """The first batch finds no room ahead, the second one does, before the first is computed anew."""
     ahead, real, alone = threading.Event(), InFlightBatch._run_pipeline_stage, InFlightBatch.compute_alone
