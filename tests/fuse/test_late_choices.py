@@ -1,4 +1,4 @@
-"""What a number chooses is computed once the number is known, not by the kernels that make the number."""
+"""Choices by a number: they are computed once the number is known, not by the kernels that make the number."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def test_where_there_is_no_room_a_batch_is_computed_anew(operation: str, often: 
 
 
 def test_a_batch_whose_last_part_finds_no_room_is_told() -> None:
-    """What was uploaded of a batch does not arrive when its turn has come: it is computed alone, and said."""
+    """Lose the uploads of a batch when its turn has come: it is computed alone, and said."""
     go_on, arrive, turn, failed = InFlightBatch.go_on, DeviceMemory.arrive, threading.local(), threading.Event()
 
     def marked(self: InFlightBatch, *given: Any) -> Any:

@@ -117,7 +117,7 @@ def test_kernels_are_released() -> None:
 
 
 def test_without_the_functions_nothing_is_bound() -> None:
-    """Where pyopencl's library does not show what it calls, launches go on as before."""
+    """Hide what pyopencl's library calls: launches go on as before."""
     driver_functions.cache_clear()
     try:
         with mock.patch("ctypes.PyDLL", return_value=object()):

@@ -1,4 +1,4 @@
-"""What several launches carry on, begun by asking the first one where all place records alike."""
+"""Carries of several launches, begun by asking the first one where all place records alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How products by terms of rows are cut: k into parts and chunks, and a tile into what its sub-groups compute."""
+"""Cuts of products by terms of rows: k into parts and chunks, and a tile into what its sub-groups compute."""
 
 from __future__ import annotations
 

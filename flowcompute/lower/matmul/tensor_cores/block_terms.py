@@ -36,7 +36,7 @@ SHARED = {
 UNEVEN = {True: Geometry(SLICES, 1, 2, 1, 256), False: Geometry(1, 1, 2, 1, 256)}
 """By whether columns are shared, the geometry whose sub-groups do not meet while one has less to do than another."""
 SMALL = Geometry(1, 1, 2, 1, 128)
-"""What takes the least local memory: up to `LOCAL_BYTES` for the largest blocks."""
+"""Geometry that takes the least local memory: up to `LOCAL_BYTES` for the largest blocks."""
 LOCAL_BYTES = 128 << 10
 GROUPS = 2
 """Work-groups that a compute unit has room for, where columns are many."""
