@@ -19,7 +19,7 @@ from flowcompute.elements.quantized.decoding import (
     operands,
 )
 from flowcompute.elements.quantized.dequantizing import DEQUANTIZE, Dequantize, dequantize
-from flowcompute.elements.quantized.factors import Factors, factors_of
+from flowcompute.elements.quantized.factors import Factors, factors_of, formats_by_name
 from flowcompute.elements.quantized.runs import (
     RAISED,
     bounds_of,
@@ -55,6 +55,7 @@ __all__ = [
     "dequantize",
     "exact_products",
     "factors_of",
+    "formats_by_name",
     "has_exact_bias",
     "in_order",
     "lanes_of",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from flowcompute.elements.quantized.block_formats import BlockFormat
+from flowcompute.elements.quantized.block_formats import BLOCK_FORMATS, BlockFormat
 from flowcompute.elements.quantized.decoding import AsFloat, OfFloats, OfWhole, Whole, WholeNumber
 from flowcompute.elements.quantized.runs import bounds_of, lanes_of
 from flowcompute.imports import dataclass
@@ -57,6 +57,15 @@ def factors_of(block_format: BlockFormat) -> Factors | None:
                 shared,
             )
     return None
+
+
+@cache
+def formats_by_name() -> dict[str, BlockFormat]:
+    """Return the formats of files and those of their factors, by name."""
+    formats = dict(BLOCK_FORMATS)
+    for factors in filter(None, map(factors_of, BLOCK_FORMATS.values())):
+        formats |= {one.name: one for one in (factors.scale, factors.whole)}
+    return formats
 
 
 def _is_small(block_format: BlockFormat, byte: Whole, bias: int) -> bool:

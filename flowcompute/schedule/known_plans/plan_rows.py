@@ -14,7 +14,7 @@ import numpy as np
 
 from flowcompute import fuse, ir, rewrite, spec
 from flowcompute.elements import RECORDS, Element, Op, math
-from flowcompute.elements.quantized import BLOCK_FORMATS, BlockFormat
+from flowcompute.elements.quantized import BlockFormat, formats_by_name
 from flowcompute.graph import Graph, Node, UnknownError
 from flowcompute.schedule.plan import Clock, MemoryPlan, Pass, SinkStage, SourceStage
 from flowcompute.schedule.steps import NodeStep, RegionStep
@@ -90,7 +90,7 @@ class PlanWriter:
             return self._shared("dtype", [value.name])
         if isinstance(value, Op) and _OPS.get(value.kept_name) is value:
             return self._shared("op", [value.kept_name])
-        if isinstance(value, BlockFormat) and BLOCK_FORMATS.get(value.name) is value:
+        if isinstance(value, BlockFormat) and formats_by_name().get(value.name) is value:
             return self._shared("blocks", [value.name])
         raise UnknownError
 
@@ -138,5 +138,5 @@ _MAKERS: dict[str, Callable[[list[Any]], Any]] = {
     "nothing": lambda _: None,
     "dtype": lambda parts: _DTYPES[parts[0]],
     "op": lambda parts: _OPS[parts[0]],
-    "blocks": lambda parts: BLOCK_FORMATS[parts[0]],
+    "blocks": lambda parts: formats_by_name()[parts[0]],
 }
