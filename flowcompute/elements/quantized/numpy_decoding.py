@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -63,11 +64,22 @@ def decode(block_format: BlockFormat, raw: np.ndarray) -> np.ndarray:
 
 def _decoded(block_format: BlockFormat, blocks: np.ndarray) -> Any:
     """Evaluate the expression of a format for all places of some blocks."""
-    known: dict[Expression, Any] = {}
+    known: list[Any] = []
     with np.errstate(all="ignore"):
-        for node in in_order(block_format.value):
-            known[node] = _evaluated(node, [known[one] for one in operands(node)], blocks, block_format.numbers)
-    return known[block_format.value]
+        for node, of in _steps(block_format.value):
+            known.append(_evaluated(node, [known[one] for one in of], blocks, block_format.numbers))
+    return known[-1]
+
+
+@functools.lru_cache(maxsize=64)
+def _steps(value: Expression) -> tuple[tuple[Expression, tuple[int, ...]], ...]:
+    """Return what is evaluated one after the other, each with the numbers of the steps that give its operands.
+
+    It is kept: a hash of an expression goes through all that it is made of, which took longer than small blocks.
+    """
+    order = in_order(value)
+    numbers = {node: number for number, node in enumerate(order)}
+    return tuple((node, tuple(numbers[one] for one in operands(node))) for node in order)
 
 
 def _evaluated(node: Expression, values: list[Any], blocks: np.ndarray, numbers: int) -> Any:
