@@ -90,6 +90,7 @@ class WorkGroup(Rings):
         self.kernel = kernel
         self.begun: list[_Arriving] = []
         self.groups: list[list[_Arriving]] = []
+        self.decoded: dict[tuple[int, bytes], np.ndarray] = {}
 
     def run(self) -> None:
         with np.errstate(all="ignore"):
@@ -221,7 +222,12 @@ class WorkGroup(Rings):
         at = self.each(run.block)
         memory.read(at[self.mask], size, self.lid[self.mask])
         blocks, which = np.unique(at, return_inverse=True)
-        numbers = decode(run.blocks, memory.bytes[blocks[:, None] + np.arange(size)])
+        raw = memory.bytes[blocks[:, None] + np.arange(size)]
+        # Runs that follow each other are parts of the same blocks, which are decoded whole.
+        known = id(run.blocks), raw.tobytes()
+        if known not in self.decoded:
+            self.decoded = {known: decode(run.blocks, raw)}
+        numbers = self.decoded[known]
         if run.raised:
             numbers = np.where(np.isinf(numbers), np.float32(np.nan), numbers + np.float32(0))
         places = self.each(run.place)[:, None] + run.begin + np.arange(run.lanes)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 SUBGROUP, GROUP = 32, 128
+_TEAMS, _GROUPS = (np.uint32(1) << (np.arange(1024) // one).astype(np.uint32) for one in (SUBGROUP, GROUP))
+"""Bits of the team and of the group of each work-item of the largest work-group."""
 
 
 class SharedMemory:
@@ -48,8 +50,7 @@ class SharedMemory:
 
 
 def _pieces(places: np.ndarray, size: int, lid: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the pieces, and the bits of the team and of the group that use each."""
-    count = max(1, size // 2)
-    pieces = (places.reshape(-1, 1) // 2 + np.arange(count)).ravel()
-    teams, groups = (np.uint32(1) << (lid.ravel() // one).astype(np.uint32) for one in (SUBGROUP, GROUP))
-    return pieces, np.repeat(teams, count), np.repeat(groups, count)
+    """Return the pieces of each work-item, a row each, and the bits of its team and of its group."""
+    pieces = places.reshape(-1, 1) // 2 + np.arange(max(1, size // 2))
+    lid = lid.reshape(-1, 1)
+    return pieces, _TEAMS[lid], _GROUPS[lid]
