@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -355,7 +356,10 @@ def _check_elements(verb: str, elements: tuple[object, ...]) -> None:
         elif isinstance(element, list | tuple) and any(isinstance(one, Element) for one in element):
             hint = f"give them one by one: fc.{verb}(a, b), or of a list fc.{verb}(*elements)"
         elif isinstance(element, Mapping):  # a dict, or what fit and weights return
-            hint = f"give one by its name: fc.{verb}(values['w']), or all: fc.{verb}(*values.values())"
+            name = next(iter(element), "w")
+            hint = f"give one by its name: fc.{verb}(values[{name!r}]), or all: fc.{verb}(*values.values())"
+        elif isinstance(element, str | os.PathLike):
+            hint = "fc.open(path) makes a stream of a file"
         raise SpecError(
             "cannot take what is no element",
             element=verb,

@@ -1,5 +1,7 @@
 """The public names, which `flowcompute` gives by `__getattr__`: loading all takes as long as loading NumPy."""
 
+import sys as _sys
+
 from numpy import e, inf, nan, newaxis, pi
 
 import flowcompute.elements.arguments
@@ -251,6 +253,10 @@ _LATE = {
 
 Their types are in `flowcompute/__init__.py`.
 """
+
+flowcompute.elements.arguments.ROOMS.update(
+    {"fc": _sys.modules[__name__], "fc.nn": nn, "fc.linalg": linalg, "fc.fft": fft}
+)
 
 
 def __getattr__(name: str) -> object:

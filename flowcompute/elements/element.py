@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, cast
 
 import numpy as np
 
-from flowcompute.elements.arguments import ATTRIBUTES, NoValue, meant
+from flowcompute.elements.arguments import NoValue, instead_of, meant
 from flowcompute.elements.site import UserCall, current_call, user_site
 from flowcompute.errors import Site, SpecError, short_repr
 from flowcompute.imports import dataclass, load_module
@@ -160,7 +160,7 @@ class Element(NoValue):
     def __str__(self) -> str:
         return Element.verbs.draw(self)
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         return Element.verbs.html(self)
 
     def __repr__(self) -> str:
@@ -235,8 +235,8 @@ class Element(NoValue):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            hint = f"; use {ATTRIBUTES[name]}" if name in ATTRIBUTES else ""
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}", name=name, obj=self)
+            told = f"{type(self).__name__} has no attribute {name!r}{instead_of(name)}"
+            raise AttributeError(told, name=name, obj=self)
 
     __hash__ = object.__hash__
 

@@ -82,7 +82,8 @@ def compose_or_shift(left: Any, right: Any) -> Any:
                 site=user_site(),
                 expected="an element",
                 got=short_repr(left),
-                hint="fc.constant(value) is one; a .safetensors file takes several by name",
+                hint="fc.constant(value) is one; fc.table(streams) takes streams by name to a .parquet file, "
+                "and a .safetensors file takes resident values by name",
             )
         return right.bind(left)
     if isinstance(right, str | os.PathLike) and isinstance(left, Element):

@@ -1,6 +1,13 @@
 """Arguments of functions: each is read by type and range, or refused by name."""
 
-from flowcompute.elements.arguments.familiar import ATTRIBUTES, FUNCTIONS, TABLE_ATTRIBUTES, no_such_name
+from flowcompute.elements.arguments.familiar import (
+    ATTRIBUTES,
+    FUNCTIONS,
+    ROOMS,
+    TABLE_ATTRIBUTES,
+    instead_of,
+    no_such_name,
+)
 from flowcompute.elements.arguments.no_value import NoValue
 from flowcompute.elements.arguments.readers import (
     array_of,
@@ -18,11 +25,13 @@ from flowcompute.elements.arguments.readers import (
 __all__ = [
     "ATTRIBUTES",
     "FUNCTIONS",
+    "ROOMS",
     "TABLE_ATTRIBUTES",
     "NoValue",
     "array_of",
     "dtype_of",
     "flag",
+    "instead_of",
     "is_whole",
     "meant",
     "no_such_name",

@@ -45,7 +45,7 @@ class NoValue:
         raise self.refuse("integer value")
 
     def __iter__(self) -> Any:
-        raise self.refuse("items to iterate over", "x >> fc.callback(function) is given batch after batch; or ")
+        raise self.refuse("items", "x >> fc.callback(function) is given batch after batch; or ")
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise SpecTypeError(
@@ -56,7 +56,7 @@ class NoValue:
         )
 
     def __contains__(self, item: object) -> bool:
-        raise self.refuse("items to search")
+        raise self.refuse("items")
 
     def __array__(self, *args: object, **kwargs: object) -> np.ndarray:
-        raise self.refuse("array value")
+        raise self.refuse("numbers")

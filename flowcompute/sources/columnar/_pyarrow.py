@@ -12,6 +12,7 @@ import numpy as np
 from flowcompute.errors import SourceError
 from flowcompute.files import Files, FileView
 from flowcompute.imports import LateModule, dataclass, import_problem
+from flowcompute.metrics import counted
 from flowcompute.sources.columnar.parquet_pages import PageView, read_varint
 from flowcompute.sources.columnar.parquet_plain import (
     ChunkPages,
@@ -216,7 +217,7 @@ def _numbers(array: Any, column: Column, fill: Any) -> np.ndarray:
         values = values.view(pa.from_numpy_dtype(column.dtype))
     if values.null_count:
         if fill is None:
-            raise ColumnarError(f"it has {values.null_count} nulls")
+            raise ColumnarError(f"it has {counted(values.null_count, 'null')}")
         values = compute.fill_null(values, pa.scalar(fill, values.type))
     numbers: np.ndarray = values.to_numpy(zero_copy_only=False)
     return numbers.reshape(records, *column.item)

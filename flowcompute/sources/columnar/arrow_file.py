@@ -13,6 +13,7 @@ import numpy as np
 
 from flowcompute.files import Files, FileView
 from flowcompute.imports import dataclass
+from flowcompute.metrics import counted
 from flowcompute.sources.columnar import _pyarrow
 from flowcompute.sources.columnar.arrow_layout import BatchLayout, FileBlock, read_batch, read_exactly, read_footer
 from flowcompute.sources.columnar.table_file import REQUEST_BYTES, SLICE_BYTES, Column, ColumnarError, TableFile
@@ -139,7 +140,7 @@ class ArrowFile(TableFile):
         batch = self._batch(group)
         nulls, valid_at, numbers_at = self._buffers(column, batch)
         if nulls and fill is None:
-            raise ColumnarError(f"it has {nulls} nulls")
+            raise ColumnarError(f"it has {counted(nulls, 'null')}")
         numbers = batch.records * math.prod(column.item)
         codec = batch.codec
         is_bool = column.dtype == BOOL
