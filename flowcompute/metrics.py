@@ -213,8 +213,15 @@ class Progress:
 
     @property
     def records(self) -> str:
-        """The records of the pass that it is in: "pass 2 of 2, 1,500 of 4,000,000 records"."""
-        return str(self.current or PassProgress(1, 1, self.items, self.total_items))
+        """The records of the pass that it is in: "pass 2 of 2, 1,500 of 4,000,000 records".
+
+        Of a job that is complete they are those of all passes: "4,000,000 records in each of 2 passes".
+        """
+        current = self.current or PassProgress(1, 1, self.items, self.total_items)
+        if not self.done or current.passes == 1 or self.items != self.total_items:
+            return str(current)
+        each = "each" if current.items * current.passes == self.items else "the last"
+        return f"{current._replace(number=1, passes=1)} in {each} of {current.passes} passes"
 
     @property
     def fraction(self) -> float | None:
@@ -243,6 +250,11 @@ class Progress:
         if self.share is not None:
             return self.seconds * (1 - self.share) / self.share
         return self.seconds * max(self.total_items - self.items, 0) / self.items
+
+    def __str__(self) -> str:
+        share = "" if self.fraction is None else f" ({self.fraction:.0%})"
+        sizes = f"{self.bytes_read:,} bytes read, {self.bytes_written:,} bytes written"
+        return f"{self.records}{share} in {self.seconds:.3f} s, {sizes}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ def test_what_has_to_be_bound_is_told_with_what_to_do(capsys: pytest.CaptureFixt
     assert resume(path) == 0
     assert "root: " in capsys.readouterr().out
     assert main(["checkpoint", "show", path]) == 0
-    assert capsys.readouterr().out.endswith("goes on with flowcompute resume kept\n")
+    assert capsys.readouterr().out.endswith("gives its results by flowcompute resume kept\n")
     again, _ = fc.thaw(path, bind={"root": np.sqrt}).resolve(device="numpy", progress=False)
     np.testing.assert_array_equal(again, roots)
     with pytest.raises(fc.CheckpointError, match="belongs to a job that is not this one"):

@@ -95,13 +95,13 @@ def test_a_plan_shows_its_steps(run: fc.Run) -> None:
 def test_a_run_shows_its_metrics(run: fc.Run) -> None:
     page = page_of(run)
     for words in (
-        "complete: pass 2 of 2, 500 records",
+        "complete: 500 records in each of 2 passes",
         "/s read and written",
         "records in each of 2 passes",
         "std.var",
     ):
         assert words in page.text
-    assert repr(run) == "<Run complete: pass 2 of 2, 500 records>"
+    assert repr(run) == "<Run complete: 500 records in each of 2 passes>"
     metrics = run.metrics
     assert page_of(metrics).tags.count("tr") == len(metrics) + 1
     assert repr(metrics).startswith(f"<Metrics of {len(metrics)} stages: {EVIL}, ")
@@ -158,7 +158,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_notebook_shows_progress_unless_told_not_to(shown: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     job().resolve(device="numpy")
     assert shown[0].startswith("pass 1 of 2, 0 of 500 records")
-    assert shown[-1].startswith("pass 2 of 2, 500 records (100%), ")
+    assert shown[-1].startswith("500 records in each of 2 passes (100%), ")
     assert capsys.readouterr().err == ""
     before = len(shown)
     job().resolve(device="numpy", progress=False)

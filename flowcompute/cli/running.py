@@ -225,7 +225,8 @@ def print_results(run: Run | ClusterRun) -> None:
     sinks = {sink.root: sink for each in run.plan.passes for sink in each.sinks}
     for root, value in enumerate(run.values):
         if value is not None:
-            print(f"{run.plan.graph.nodes[sinks[root].value].name}: {value}")
+            made = run.plan.graph.nodes[sinks[root].value].name
+            print(f"{sinks[root].name if isinstance(value, str) else made}: {value}")
     for name, dropped in run.skipped.items() if isinstance(run, Run) else ():
         if dropped.count:
             print(f"{name}: {dropped}", file=sys.stderr)

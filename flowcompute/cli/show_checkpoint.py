@@ -106,7 +106,7 @@ def describe_checkpoint(path: str) -> str:
             *_part("writes", words.destinations()),
             *_part("files that it makes", map(str, find_writes(words.targets(), job.token, body))),
             *_part("needs to be given again", (f"{name}: {what}" for name, what in bound.items())),
-            f"goes on with {goes_on}",
+            f"{'gives its results by' if frozen.done else 'goes on with'} {goes_on}",
         ]
     )
 

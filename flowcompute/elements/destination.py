@@ -138,6 +138,15 @@ class Destination(Element, ABC):
         """Return the bytes of memory that a writer of this spec holds beside what it is given; the plan counts them."""
         return 0
 
+    def __str__(self) -> str:
+        return super().__str__() if self.bound else repr(self)
+
+    def __repr__(self) -> str:
+        return super().__repr__() if self.bound else f"<{type(self).__name__} {self.name or self.label}: no input yet>"
+
+    def _repr_html_(self) -> str | None:
+        return super()._repr_html_() if self.bound else None  # a notebook shows the text then
+
     @property
     def bound(self) -> bool:
         """True where the destination has its input."""

@@ -41,7 +41,7 @@ def test_a_full_output_is_told_without_a_traceback(folder: Path, command: str) -
 
 def test_a_closed_error_output_keeps_results_and_files_whole(folder: Path) -> None:
     done = program(folder, "flowcompute run jobs_here:saved --device numpy 2>&-")
-    assert (done.returncode, done.stdout) == (0, "multiply: y.npy\n")
+    assert (done.returncode, done.stdout) == (0, "save: y.npy\n")
     np.testing.assert_array_equal(np.load(folder / "y.npy"), np.arange(12).reshape(4, 3) * 2)
 
 

@@ -136,6 +136,9 @@ def test_a_destination_without_input_is_refused() -> None:
     with pytest.raises(SpecError, match="cannot run without an input") as caught:
         graph_of(fc.to_array())
     assert "x >> destination" in str(caught.value)
+    made = fc.save("x.npy")
+    assert str(made) == repr(made) == "<NpySink save: no input yet>"
+    assert made._repr_html_() is None
 
 
 # -- hash -----------------------------------------------------------------------------------------

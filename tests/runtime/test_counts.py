@@ -42,11 +42,16 @@ def test_records_of_two_passes_are_not_added_up() -> None:
         standardised(), device="numpy", progress=False, strategy=SMALL, on_batch=lambda r: seen.append(r.progress)
     )
     assert run.progress.items == 2 * len(ITEMS)
-    assert run.progress.records == "pass 2 of 2, 4,000 records"
-    assert repr(run) == "<Run complete: pass 2 of 2, 4,000 records>"
-    assert str(run).startswith("pass 2 of 2, 4,000 records in ")
+    assert run.progress.records == "4,000 records in each of 2 passes"
+    assert repr(run) == "<Run complete: 4,000 records in each of 2 passes>"
+    assert str(run).startswith("4,000 records in each of 2 passes in ")
     assert "4,000 items in each of 2 passes" in str(run)
     assert "8,000" not in str(run)
+    sizes = f"{2 * ITEMS.nbytes:,} bytes read, {run.bytes_written:,} bytes written"
+    assert str(run.progress) == f"{run.progress.records} (100%) in {run.seconds:.3f} s, {sizes}"
+    plan = str(run.plan)
+    assert "pass 2 of 2: 4,000 records\n" in plan
+    assert plan.count(run.plan.backend.capabilities.reason) == 1
     first = [one.current.items for one in seen if one.current.number == 1]
     second = [one.current.items for one in seen if one.current.number == 2]
     assert first == sorted(first)
@@ -77,7 +82,7 @@ def test_the_pass_and_its_records_survive_a_checkpoint(tmp_path: Path) -> None:
     run = fc.run(standardised() >> fc.to_array(), strategy=SMALL, on_batch=lambda r: seen.append(r.progress), **options)
     assert seen[0].current is not None
     assert seen[0].current.items > kept.items
-    assert run.progress.records == "pass 2 of 2, 4,000 records"
+    assert run.progress.records == "4,000 records in each of 2 passes"
     assert run.progress.bytes_written == ITEMS.nbytes
 
 
@@ -100,7 +105,7 @@ def test_streams_that_nothing_joins_count_apart(tmp_path: Path) -> None:
     assert json.loads(lines.read_text().splitlines()[-1])["pass"]["streams"] == 2
     x, y = both("c")
     made = run((x - x.mean(axis=0)) / (1 + y).std(axis=0))
-    assert made.progress.records == "pass 2 of 2, 4,000 records"
+    assert made.progress.records == "4,000 records in the last of 2 passes"
     x, y = both("d")
     kept: Any = {"checkpoint": tmp_path / "kept"}
     with pytest.raises(fc.RunError, match="frozen"):

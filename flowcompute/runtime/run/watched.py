@@ -120,7 +120,7 @@ class Watched(ABC):
     def _repr_html_(self) -> str:
         progress = self._watched().progress
         rate = f"{decimal(int(progress.throughput))}/s read and written"
-        waited = f", waiting for {self._record.bottleneck}" if self._record.bottleneck else ""
+        waited = f", busiest: {self._record.bottleneck}" if self._record.bottleneck else ""
         told = f"{self._state}: {progress.records} in {progress.seconds:.3f} s, {rate}{waited}"
         return heading("Run", told) + self._record.metrics(self._aliases)._repr_html_()
 

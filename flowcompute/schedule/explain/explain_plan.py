@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from flowcompute.elements import Compute, Destination
 from flowcompute.fuse import Region
 from flowcompute.graph import draw_dot, draw_svg, draw_tree, elided, names_of
-from flowcompute.metrics import Checkpoints, Progress
+from flowcompute.metrics import Checkpoints, Progress, counted
 from flowcompute.schedule.explain.expected_times import expectations
 from flowcompute.schedule.steps import NodeStep, RegionStep
 from flowcompute.spec import format_shape
@@ -23,6 +23,9 @@ _TITLE_NAMES = 8
 
 _MOST_LINES, _MOST_NAMES = 100, 40
 """Lines of one kind in the text of a plan, and names of the operations of one kernel."""
+
+_LONG_BUILD_S = 0.5
+"""Seconds of building kernels that the text of a run mentions, if they are also a tenth of its time."""
 
 
 def kernel_groups(plan: ExecutionPlan) -> dict[str, tuple[int, ...]]:
@@ -43,8 +46,8 @@ def describe_plan(plan: ExecutionPlan) -> str:
     lines = [f"plan on {plan.backend.capabilities.name} ({plan.backend.capabilities.reason})"]
     places = plan.places
     for number, one in enumerate(plan.passes):
-        length = "unknown" if one.length is None else str(one.length)
-        lines.append(f"pass {number + 1} of {len(plan.passes)}: {length} records")
+        length = "unknown records" if one.length is None else counted(one.length, "record")
+        lines.append(f"pass {number + 1} of {len(plan.passes)}: {length}")
         lines += [f"  read   {_titled(source)}: {source.spec}{_at(places, source.name)}" for source in one.sources]
         lines += elided([f"  before {_step(plan, step, places)}" for step in one.before], _MOST_LINES)
         for clock in one.clocks:
@@ -54,7 +57,7 @@ def describe_plan(plan: ExecutionPlan) -> str:
         lines += [
             f"  write  {_titled(sink)}: {sink.spec}{_promise(plan, sink)}{_at(places, sink.name)}" for sink in one.sinks
         ]
-    batches = " and ".join(f"{one.batch_items}" for one in plan.passes)
+    batches = " and ".join(f"{one.batch_items:,}" for one in plan.passes)
     lines.append(f"batch of {batches} records, depth {plan.depth}, strategy: {plan.strategy}")
     memory = plan.memory
     lines.append(f"memory {format_bytes(memory.host_bytes)} of {format_bytes(memory.budget_bytes)} on the host")
@@ -66,7 +69,8 @@ def describe_plan(plan: ExecutionPlan) -> str:
     if expected:
         lines.append(f"expects {max(one.seconds for one in expected):.2f} s or more, at the rates measured here")
         lines += elided([f"  {one}" for one in expected], _MOST_LINES)
-    lines += elided([f"{reason}" for reason in plan.reasons], _MOST_LINES)
+    known = plan.backend.capabilities.reason  # which the first line says
+    lines += elided([f"{reason}" for reason in plan.reasons if reason.text != known], _MOST_LINES)
     return "\n".join(lines)
 
 
@@ -136,7 +140,9 @@ def describe_run(
         else:
             notes[node.name] = f"{state}, {row.told('item')}, busy {row.busy_s:.3f} s"
     dropped = f", {progress.skipped} skipped" if progress.skipped else ""
-    total = f"{progress.records} in {progress.seconds:.3f} s{dropped}"
+    build_s = sum(row.compile_s for row in metrics.values())
+    built = f", {build_s:.1f} s to build kernels" if build_s >= max(_LONG_BUILD_S, progress.seconds / 10) else ""
+    total = f"{progress.records} in {progress.seconds:.3f} s{built}{dropped}"
     saved = f"\n{kept}" if kept.count else ""
     unplanned = "".join(f"\n{line}" for line in said)
     return f"{total}{saved}{unplanned}\n{draw_tree(plan.graph, notes=notes)}"
