@@ -231,7 +231,7 @@ def test_compressed_batches_of_arrow_files_count_in_the_plan(tmp_path: Path) -> 
     path = arrow(tmp_path / "x.arrow", table, 4_000_000)
     assert fc.run(fc.open(path)["x"].sum(), memory="8MiB", progress=False).value == 4_000_000
     path = arrow(tmp_path / "x.arrow", table, 4_000_000, compression="zstd")
-    with pytest.raises(PlanError, match=r"open \(chunks\)"):
+    with pytest.raises(PlanError, match=r"x \(chunks\)"):
         fc.open(path)["x"].sum().plan(memory="8MiB")
 
 
@@ -280,6 +280,29 @@ def test_a_frozen_job_goes_on_within_a_group(tmp_path: Path, kind: str) -> None:
     job = table["a"] * 2 + table["b"].astype("f4")
     whole = fc.run(job >> fc.save(tmp_path / "whole.npy"), progress=False).value
     frozen(job, tmp_path / "y.npy", tmp_path / "kept")
+    fc.thaw(tmp_path / "kept").resolve(progress=False)
+    assert (tmp_path / "y.npy").read_bytes() == Path(whole).read_bytes()
+
+
+def test_columns_have_their_names_in_metrics_and_in_plans(tmp_path: Path) -> None:
+    table = {name: np.arange(9.0) for name in ("speed", "hour", "two words", "w" * 65)}
+    opened = fc.open(parquet(tmp_path / "x.parquet", pa.table(table)))
+    run = fc.run(*(one.sum() for one in opened.values()), device="numpy", progress=False)
+    assert [*run.metrics][:4] == ["speed", "hour", "open", "open_2"]
+    assert "read   speed x.parquet[speed]: " in str(run.plan)
+    assert run.values == (36.0,) * 4
+
+
+def test_a_checkpoint_of_the_time_when_all_columns_were_called_open_is_thawed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = fc.open(parquet(tmp_path / "x.parquet", pa.table(COLUMNS)))
+    job = table["a"] * 2 + table["b"].astype("f4")
+    whole = fc.run(job >> fc.save(tmp_path / "whole.npy"), progress=False).value
+    with monkeypatch.context() as before:
+        before.setattr(type(table["a"]), "label", "open")
+        frozen(job, tmp_path / "y.npy", tmp_path / "kept")
+    assert fc.thaw(tmp_path / "kept").elements()
     fc.thaw(tmp_path / "kept").resolve(progress=False)
     assert (tmp_path / "y.npy").read_bytes() == Path(whole).read_bytes()
 

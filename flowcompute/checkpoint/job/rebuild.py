@@ -14,7 +14,7 @@ from flowcompute.checkpoint.job.fields import MOST_NODES, UNSOUND, Fields, read_
 from flowcompute.checkpoint.job.kept_functions import rebuild_functions
 from flowcompute.checkpoint.job.not_bound import NEVER_CALLED, NotBound
 from flowcompute.checkpoint.job.parts import TAGS, KeptNode, Part, Rebuilding
-from flowcompute.elements import MOST, Compute, Destination, Element, UserCall
+from flowcompute.elements import MOST, Compute, Destination, Element, Source, UserCall
 from flowcompute.errors import CheckpointError, FlowError, Site, SourceError
 from flowcompute.graph import build_graph
 from flowcompute.imports import dataclass
@@ -164,8 +164,9 @@ class _Draft:
             if not isinstance(made, Compute):
                 refuse("cannot compute this again", expected="an operation", got=self.name, hint=UNSOUND)
             made.freeze_fields(again=True)
-        if self.given or (self.bind and not re.fullmatch(re.escape(made.base_name) + r"(_\d+)?", self.name)):
-            # Its user's name, or its own where a function of another name was bound.
+        named_otherwise = not re.fullmatch(re.escape(made.base_name) + r"(_\d+)?", self.name)
+        if self.given or (named_otherwise and (self.bind or isinstance(made, Source))):
+            # Its user's name, its own where a function of another name was bound, or that of an earlier version.
             made.freeze_fields(name=self.name)
         return made
 

@@ -38,6 +38,10 @@ class ColumnFile:
     footer: Any = field(compare=False, repr=False)
 
 
+_LONGEST_LABEL = 64
+"""Letters of a column's name that a stage bears; a longer one is shown beside it."""
+
+
 class ColumnSource(Source):
     """A column of a file, or of several that follow each other. `fc.open(path)[name]` makes it.
 
@@ -82,8 +86,9 @@ class ColumnSource(Source):
 
     @property
     def label(self) -> str:
-        """Name of the function that made it."""
-        return "open"
+        """The column's name, or "open" where that is no word that plans and metrics can show."""
+        name = self.column.name
+        return name if name.isidentifier() and len(name) <= _LONGEST_LABEL else "open"
 
     @property
     def origin(self) -> str:
