@@ -127,6 +127,9 @@ class Conversations(FlowHolder):
         self._places: list[Conversation | None] = [None] * slots
         self._turns = [0] * slots
 
+    def __repr__(self) -> str:
+        return f"<Conversations: {self._begun} begun, {len(self.open)} open, {self.slots} slots>"
+
     @property
     def open(self) -> list[Conversation]:
         """Conversations that go on or wait, in the order in which they have begun."""

@@ -74,6 +74,7 @@ def test_an_answer_is_decoded_once_a_token(model: fc.models.Model) -> None:
     ):
         every = begun(talks, range(4))
         decode.reset_mock()
+        assert repr(talks) == "<Conversations: 4 begun, 4 open, 4 slots>"
         assert sum(1 for _ in talks) > 8
         # Once with no token, and once more where it has ended.
         assert decode.call_count <= sum(len(talk.tokens) + 2 for talk in every)
