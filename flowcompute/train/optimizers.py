@@ -97,7 +97,9 @@ class Optimizer:
         """
         if gradient.spec.shape != parameter.spec.shape:
             raise self._refused(f"a gradient {parameter.spec}", str(gradient.spec))
-        value, after = self._pair(called(self.name, "update", self.update, gradient, tuple(state), parameter, step))
+        operands = (gradient, tuple(state), parameter, step)
+        takes = " (gradient, state, parameter, number of the update)"
+        value, after = self._pair(called(self.name, "update", self.update, *operands, takes=takes))
         taken, made = ([one.spec for one in ones] for ones in ((parameter, *state), (value, *after)))
         if taken != made:
             raise self._refused(f"update to keep dtypes and shapes: {_listed(taken)}", _listed(made))

@@ -44,7 +44,7 @@ def as_call(name: str, settings: Mapping[str, object]) -> str:
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in settings.items())})"
 
 
-def called(op: str, what: str, function: Callable[..., Any], *operands: Any) -> Any:
+def called(op: str, what: str, function: Callable[..., Any], *operands: Any, takes: str = "") -> Any:
     """Call a function of the user's over elements.
 
     Args:
@@ -52,6 +52,7 @@ def called(op: str, what: str, function: Callable[..., Any], *operands: Any) -> 
         what: the argument that the function was given as, or which of several it is.
         function: is called when a training is composed, and not in its steps.
         operands: of it.
+        takes: their names, for errors.
 
     Raises:
         SpecError: if it raises anything, with what it raised as the cause; an error of ours is passed on.
@@ -65,7 +66,7 @@ def called(op: str, what: str, function: Callable[..., Any], *operands: Any) -> 
             f"cannot take {what}=: the function raised {type(error).__name__}",
             element=op,
             site=user_site(),
-            expected="a function over elements, which is called once and gives elements",
+            expected=f"a function over elements{takes}, which is called once and gives elements",
             got=short_repr(error),
             hint="write it with fc's own operations, such as fc.where for if",
         ) from error

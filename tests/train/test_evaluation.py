@@ -218,6 +218,16 @@ def test_the_plan_and_the_progress_tell_of_it() -> None:
     assert ", right 0." in run.notes[0]
 
 
+def test_a_loss_that_is_lost_is_told_with_its_first_step() -> None:
+    w = fc.parameter(np.ones(6, "f4"), name="w")
+    loss = ((fc.source(X) @ w) ** 2.0).mean()
+    trained = fc.train.fit(loss, fc.train.sgd(1e30), batch=len(X) // 4, evaluate={"loss": loss})
+    run = fc.run(trained.losses, **NUMPY)
+    first = 1 + int(np.isfinite(run.value).argmin())
+    assert 1 < first < 4
+    assert f" records/s, not finite since step {first}, measured loss nan" in run.notes[0]
+
+
 def test_an_error_in_an_evaluation_says_so() -> None:
     w, b = weights()
 

@@ -217,6 +217,7 @@ class TestRefusals:
         nothing = fc.train.Optimizer(lambda _: (), raising)
         self.refused("adam: cannot take rate=: the function raised KeyError", fitted_loss(), fc.train.adam(raising))
         self.refused("Optimizer: cannot take update=: the function raised", fitted_loss(), nothing)
+        self.refused(r"over elements \(gradient, state, parameter, number of the update\)", fitted_loss(), nothing)
         self.refused("cannot take init=", fitted_loss(), fc.train.Optimizer(raising, raising))
         measured = fitted_loss()
         self.refused("cannot take stop=", measured, fc.train.sgd(0.1), evaluate=measured, stop=raising)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -66,6 +67,7 @@ class TrainingScan(Scan):
         self._left = deque[LeftStep]()
         self._last_told: tuple[float, int, float] | None = None
         self._measured = ""
+        self._not_finite_since: int | None = None
         self.told: list[StepTold] = []
         self._name = node.name
         self._began_s, self._records_done = time.perf_counter(), 0
@@ -167,6 +169,10 @@ class TrainingScan(Scan):
         pace = self._records_done / max(time.perf_counter() - self._began_s, 1e-9)
         number = float(loss)
         self._last_told = number, step, pace
+        if math.isfinite(number):
+            self._not_finite_since = None
+        elif self._not_finite_since is None:
+            self._not_finite_since = step
         numbers = {"loss": number}
         self.told.append(StepTold(self._name, step, numbers))
         return numbers
@@ -178,7 +184,9 @@ class TrainingScan(Scan):
             return ""
         loss, step, pace = self._last_told
         steps = self._training.schedule.steps
-        return f"loss {loss:.4g} at step {step:,} of {steps:,}, {pace:,.0f} records/s{self._measured}"
+        since = self._not_finite_since
+        lost = "" if since is None else f", not finite since step {since:,}"
+        return f"loss {loss:.4g} at step {step:,} of {steps:,}, {pace:,.0f} records/s{lost}{self._measured}"
 
     def _advance(self) -> Any:
         """Take a step, and evaluate after it where it is time; gives the record of it."""
@@ -192,13 +200,10 @@ class TrainingScan(Scan):
         if evaluated:
             measures = self._evaluate(evaluation)
             # A measure may have the name of the loss, which is another one.
-            numbers.update(
-                (name if name != "loss" else "measured loss", value)
-                for name, value in zip(evaluation.names, measures, strict=True)
-            )
-            self._measured = "".join(
-                f", {name} {value:.4g}" for name, value in zip(evaluation.names, measures, strict=True)
-            )
+            names = (name if name != "loss" else "measured loss" for name in evaluation.names)
+            measured = dict(zip(names, measures, strict=False))
+            numbers.update(measured)
+            self._measured = "".join(f", {name} {value:.4g}" for name, value in measured.items())
         return (float(loss), True, evaluated, *measures)
 
     def _step(self, *, leave: bool = False) -> tuple[InnerJob, np.ndarray]:
