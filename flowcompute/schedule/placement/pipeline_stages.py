@@ -15,7 +15,7 @@ from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.placement.shared_passes import why_in_order
 from flowcompute.schedule.placement.weight_residency import direct_inputs
 from flowcompute.schedule.plan import Clock, Pass
-from flowcompute.schedule.steps import RegionStep, Step
+from flowcompute.schedule.steps import RegionStep, Step, device_folds
 from flowcompute.strategy import Config
 
 
@@ -93,8 +93,9 @@ def extra_batches(one_pass: Pass) -> int:
 
 
 def placements_of(steps: Sequence[Step]) -> set[int]:
-    """Return the devices that compute any of these steps."""
-    return {step.placement for step in steps if isinstance(step, RegionStep)}
+    """Return the devices that compute any of these steps, also as a fold whose state lies on the first one."""
+    regions = {step.placement for step in steps if isinstance(step, RegionStep)}
+    return regions | {0} if device_folds(steps) else regions
 
 
 def early_outputs(one_pass: Pass) -> dict[int, int]:
