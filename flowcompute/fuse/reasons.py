@@ -9,7 +9,8 @@ from flowcompute.imports import dataclass
 class Reason:
     """A reason for a decision of the planner.
 
-    `kind` is "blocks", "cache", "cut", "device", "form", "input", "isolate", "knob", "launch", "recompute" or "train".
+    `kind` is "again", "blocks", "cache", "cut", "device", "form", "input", "isolate", "knob", "launch", "recompute" or
+    "train".
     """
 
     kind: str
