@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -94,8 +95,9 @@ def test_classes_and_files_have_names_of_their_own() -> None:
     """A name leads to one subject."""
     files = Counter(path.name for path in FILES if path.name != "__init__.py")
     classes = Counter(
-        node.name for path in FILES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
+        name for path in FILES for name in re.findall(r"^ *class (\w+)[(:]", path.read_text(), re.MULTILINE)
     )
+    assert len(classes) > len(files)
     assert [name for name, count in (files + classes).items() if count > 1] == []
 
 
@@ -107,7 +109,10 @@ def late_imports(tree: ast.AST) -> Iterator[int]:
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_imports_stand_at_the_top(path: Path) -> None:
-    assert list(late_imports(ast.parse(path.read_text()))) == []
+    text = path.read_text()
+    # An import of a function is indented, for scripts/check asks for lines of their own; few files have such lines.
+    if re.search(r"^[ \t]+(import|from)\b", text, re.MULTILINE):
+        assert list(late_imports(ast.parse(text))) == []
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
