@@ -206,7 +206,7 @@ def test_a_scheduler_that_is_gone_is_told(two: Client, tmp_path: Path) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            client = Client(scheduler_file=str(file), timeout=60)
+            client = Client(scheduler_file=str(file), timeout=600)
         worker = subprocess.Popen(
             [sys.executable, "-m", "distributed.cli.dask_worker", client.scheduler.address, "--nthreads", "1",
              "--no-nanny", "--no-dashboard", "--local-directory", str(tmp_path)],

@@ -53,7 +53,7 @@ def test_the_page_shows_all_shards_together(
             ports.append(port_in(told, "http://127.0.0.1:"))
             address = re.search(r"http://\S+", told)
             assert address is not None
-            with urllib.request.urlopen(f"{address[0]}snapshot", timeout=60) as answer:
+            with urllib.request.urlopen(f"{address[0]}snapshot", timeout=600) as answer:
                 seen.append(json.load(answer)["now"])
 
     made = run(folder, client, page=0, name="mine")

@@ -78,7 +78,7 @@ def test_without_an_extra_a_line_names_it_and_nothing_else_needs_it(tmp_path: Pa
         env=os.environ | {"PYTHONPATH": str(ROOT), "AWS_ENDPOINT_URL": "http://127.0.0.1:9"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

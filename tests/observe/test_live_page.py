@@ -57,12 +57,12 @@ class Held:
 
     def __exit__(self, *error: object) -> None:
         self.gate.set()
-        self.run.join(60)
+        self.run.join(600)
         for one in self.clients:
             one.close()
 
     def ask(self, path: str = "", method: str = "GET", **headers: str) -> tuple[int, http.client.HTTPMessage, bytes]:
-        client = http.client.HTTPConnection(self.parts.netloc, timeout=20)
+        client = http.client.HTTPConnection(self.parts.netloc, timeout=600)
         try:
             client.request(method, path if path.startswith("/") else self.parts.path + path, headers=headers)
             answer = client.getresponse()
@@ -71,7 +71,7 @@ class Held:
             client.close()
 
     def listen(self) -> http.client.HTTPResponse:
-        client = http.client.HTTPConnection(self.parts.netloc, timeout=20)
+        client = http.client.HTTPConnection(self.parts.netloc, timeout=600)
         client.request("GET", f"{self.parts.path}events")
         answer = client.getresponse()
         self.clients += [answer, client]
