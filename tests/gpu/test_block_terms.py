@@ -109,9 +109,15 @@ def test_rows_are_added_in_one_order(name: str, columns: int, inner: int) -> Non
     x = drawn(3, inner)
     product = product_of(x, raw, name)
     wanted = in_order(x, raw, name)
+    known = set()
     for capabilities in (MANY_UNITS, ONE_UNIT):
         for rows in (1, 2, 8, 40):
-            assert_bits(emulated(x, product, rows, capabilities), wanted, (capabilities.units, rows))
+            # Few columns have one kernel on both devices.
+            kernel = repr(kernel_of(product, rows, capabilities)[1])
+            if kernel not in known:
+                assert_bits(emulated(x, product, rows, capabilities), wanted, (capabilities.units, rows))
+                known.add(kernel)
+    assert len(known) == (8 if columns == 70 else 4)
 
 
 def test_rows_of_several_tiles() -> None:
