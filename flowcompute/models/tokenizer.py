@@ -12,6 +12,7 @@ import numpy as np
 
 from flowcompute.errors import SourceError, SpecError, short_repr
 from flowcompute.models._tokenizers import Package
+from flowcompute.models.word_cuts import WORDS
 
 MOST_TOKENS = 1 << 24
 """Most tokens of a vocabulary."""
@@ -27,38 +28,6 @@ SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
 
 _BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 """A piece of SentencePiece that is a byte."""
-
-_CONTRACTIONS = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
-_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-_LLAMA3 = _CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-_QWEN2 = _LLAMA3.replace("{1,3}", "")
-_DIGITS = (r"\p{N}", _GPT2)
-
-WORDS: Mapping[str, tuple[str, ...]] = {
-    "default": (_GPT2,),
-    "gpt-2": (_GPT2,),
-    "phi-2": (_GPT2,),
-    "mpt": (_GPT2,),
-    "olmo": (_GPT2,),
-    "jais": (_GPT2,),
-    "smollm": _DIGITS,
-    "starcoder": _DIGITS,
-    "refact": _DIGITS,
-    "command-r": _DIGITS,
-    "codeshell": _DIGITS,
-    "exaone": _DIGITS,
-    "minerva-7b": _DIGITS,
-    "llama3": (_LLAMA3,),
-    "llama-v3": (_LLAMA3,),
-    "llama-bpe": (_LLAMA3,),
-    "dbrx": (_LLAMA3,),
-    "smaug-bpe": (_LLAMA3,),
-    "qwen2": (_QWEN2,),
-    "deepseek-r1-qwen": (_QWEN2,),
-    "stablelm2": (_QWEN2,),
-    "hunyuan": (_QWEN2,),
-}
-"""Expressions that cut a text into words, one after the other, by `tokenizer.ggml.pre`; those of llama.cpp."""
 
 
 class TextTokenizer:
@@ -90,14 +59,14 @@ class TextTokenizer:
             )
         self._said: dict[int, bytes] = {}
         self._is_spaced = False
-        self._has_pieces = kind == "llama"
+        self._has_pieces = self._begins = kind == "llama"
         self._kinds: list[int] = self._numbers(metadata, "token_type") or [1] * len(self._tokens)
         self._made = makers[kind](metadata)
         kinds = map((CONTROL, USER_DEFINED).__contains__, self._kinds)
         special = list(compress(self._tokens, kinds))
         self.special = frozenset(special)
         self._made.add_tokens([self._package.base.AddedToken(one, special=True, normalized=False) for one in special])
-        self.begin = self._token(metadata, "bos") if self._flag(metadata, "add_bos_token", kind == "llama") else None
+        self.begin = self._token(metadata, "bos") if self._flag(metadata, "add_bos_token", self._begins) else None
         found = (self._token(metadata, name) for name in ("eos", "eot", "eom"))
         # Chats end by tokens that files do not always name.
         found_by_name = compress(count(), map((_ENDS & self.special).__contains__, self._tokens))
@@ -172,20 +141,20 @@ class TextTokenizer:
         vocabulary = dict(zip(self._tokens, count()))
         texts = self._texts(metadata, "merges")
         merges = [tuple(one.split(" ", 1)) for one in texts]
-        # Llama 3 takes a word that is a token as it is.
-        whole = WORDS[pre] == (_LLAMA3,)
+        cuts = WORDS[pre]
+        self._begins = cuts.begins
         # The package refuses merges of what is no token, but it panics at a sum that is longer than each token.
         if _longest(texts) - len(" ") > _longest(self._tokens):
             self._check_merges(merges, vocabulary)
         try:
-            model = models.BPE(vocab=vocabulary, merges=merges, fuse_unk=False, ignore_merges=whole)
+            model = models.BPE(vocab=vocabulary, merges=merges, fuse_unk=False, ignore_merges=cuts.keeps_words)
         except Exception:
             self._check_merges(merges, vocabulary)
             raise
         made = self._package.base.Tokenizer(model)
-        cuts = [pre_tokenizers.Split(self._package.base.Regex(one), "isolated") for one in WORDS[pre]]
+        splits = [pre_tokenizers.Split(self._package.base.Regex(one), "isolated") for one in cuts.expressions]
         made.pre_tokenizer = pre_tokenizers.Sequence(
-            [*cuts, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+            [*splits, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
         )
         made.decoder = self._package.decoders.ByteLevel()
         return made

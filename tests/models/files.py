@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +48,9 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def vocabulary() -> list[str]:
-    """Control tokens, bytes and merges, without repeats."""
-    return list(dict.fromkeys([*CONTROL, *LETTERS.values(), *(one.replace(" ", "") for one in MERGES)]))
+def vocabulary(merges: Sequence[str] = MERGES, more: Sequence[str] = ()) -> list[str]:
+    """Control tokens, bytes, what merges make and more tokens, without repeats."""
+    return list(dict.fromkeys([*CONTROL, *LETTERS.values(), *(one.replace(" ", "") for one in merges), *more]))
 
 
 def write_model(
@@ -62,7 +62,8 @@ def write_model(
     """
     size = DEFAULTS | changed
     rng = np.random.default_rng(seed)
-    tokens = PIECES if pieces else vocabulary()
+    control, merges = [*CONTROL, *changed.get("control", ())], changed.get("merges", MERGES)
+    tokens = PIECES if pieces else vocabulary(merges, [*changed.get("words", ()), *control])
     writer = gguf.GGUFWriter(str(path), changed.get("architecture", "llama"))
     writer.add_context_length(size["context_length"])
     writer.add_embedding_length(size["embedding_length"])
@@ -73,7 +74,14 @@ def write_model(
     writer.add_layer_norm_rms_eps(size["eps"])
     writer.add_rope_freq_base(size["rope_freq_base"])
     writer.add_vocab_size(len(tokens))
-    (_add_pieces if pieces else _add_byte_pairs)(writer, changed.get("pre", "smollm"))
+    if pieces:
+        _add_pieces(writer)
+    else:
+        _add_byte_pairs(writer, tokens, [3 if one in control else 1 for one in tokens], merges)
+        writer.add_tokenizer_pre(changed.get("pre", "smollm"))
+        if changed.get("begins", False) is not None:
+            writer.add_add_bos_token(changed.get("begins", False))
+    writer.add_chat_template(changed.get("template", CHAT_THAT_BEGINS if pieces else CHAT))
     wide, inner, layers = size["embedding_length"], size["feed_forward_length"], size["block_count"]
     kv = wide // size["head_count"] * size["head_count_kv"]
 
@@ -105,20 +113,16 @@ def write_model(
     return path
 
 
-def _add_byte_pairs(writer: gguf.GGUFWriter, pre: str) -> None:
-    tokens = vocabulary()
+def _add_byte_pairs(writer: gguf.GGUFWriter, tokens: list[str], kinds: list[int], merges: Sequence[str]) -> None:
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre(pre)
     writer.add_token_list(tokens)
-    writer.add_token_types([3 if one in CONTROL else 1 for one in tokens])
-    writer.add_token_merges(MERGES)
+    writer.add_token_types(kinds)
+    writer.add_token_merges(list(merges))
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
-    writer.add_add_bos_token(False)
-    writer.add_chat_template(CHAT)
 
 
-def _add_pieces(writer: gguf.GGUFWriter, _pre: str) -> None:
+def _add_pieces(writer: gguf.GGUFWriter) -> None:
     writer.add_tokenizer_model("llama")
     writer.add_token_list(PIECES)
     writer.add_token_scores([-float(i) for i in range(len(PIECES))])
@@ -128,7 +132,6 @@ def _add_pieces(writer: gguf.GGUFWriter, _pre: str) -> None:
     writer.add_eos_token_id(2)
     writer.add_add_bos_token(True)
     writer.add_add_space_prefix(True)
-    writer.add_chat_template(CHAT_THAT_BEGINS)
 
 
 class Exact:

@@ -7,8 +7,10 @@ table of halves. Of plain weights all 512 scores are compared.
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import string
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,16 @@ def peer_of(path: Path) -> Any:
     options.cache_type_k = options.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
     options.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     return xllamacpp.Server(options)
+
+
+def asked_of(server: Any, route: str, **body: Any) -> dict[str, Any]:
+    """Return what llama.cpp's server answers to a request."""
+    request = urllib.request.Request(
+        f"{server.listening_address}/{route}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request) as answer:
+        made: dict[str, Any] = json.load(answer)
+        return made
 
 
 def peer_log_p(path: Path, prefixes: tuple[int, ...]) -> np.ndarray:
