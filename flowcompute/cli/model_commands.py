@@ -12,11 +12,14 @@ import flowcompute as fc
 from flowcompute.cli.named_job import JobName, job_name
 from flowcompute.cli.overview import COMMANDS
 from flowcompute.elements import Element
-from flowcompute.errors import SpecError
-from flowcompute.files import shown
+from flowcompute.errors import SourceError, SpecError
+from flowcompute.files import ForeignJsonError, expect, explain, read_json, read_json_file, shown
 
 MOST_SHOWN = 60
 """Characters of a value that are shown."""
+
+MOST_JSON_BYTES = 1 << 24
+"""Bytes of JSON for a template that are read."""
 
 
 def add_generate(commands: Any) -> None:
@@ -26,6 +29,13 @@ def add_generate(commands: Any) -> None:
     parser.add_argument("-p", "--prompt", help="the text; by default standard input")
     parser.add_argument("-n", "--max-tokens", type=int, default=256, metavar="N", help="of the answer at most (256)")
     parser.add_argument("--chat", action="store_true", help="the text is a message, which the model answers")
+    parser.add_argument("--tools", metavar="FILE", help="JSON schemas of functions that the model may ask for; --chat")
+    parser.add_argument(
+        "--chat-template-kwargs",
+        default="{}",
+        metavar="JSON",
+        help="variables of the file's template, as '{\"enable_thinking\": false}'; --chat",
+    )
     parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0 takes the likeliest token (0)")
     parser.add_argument("--top-p", type=float, default=1.0, metavar="P", help="only the likeliest tokens, up to P (1)")
     parser.add_argument("--top-k", type=int, default=0, metavar="K", help="only the K likeliest tokens (0: all)")
@@ -40,8 +50,9 @@ def add_generate(commands: Any) -> None:
 def _generate(options: argparse.Namespace) -> None:
     model = fc.models.load(options.model)
     prompt = sys.stdin.read() if options.prompt is None else options.prompt
+    tools, variables = _template_values(options)
     if options.chat:
-        prompt = model.chat([{"role": "user", "content": prompt}])
+        prompt = model.chat([{"role": "user", "content": prompt}], tools=tools, **variables)
     with model.generate(
         prompt,
         options.max_tokens,
@@ -56,6 +67,48 @@ def _generate(options: argparse.Namespace) -> None:
         for piece in said:
             print(piece, end="", flush=True)
     print()
+
+
+def _template_values(options: argparse.Namespace) -> tuple[list[Any] | None, dict[str, Any]]:
+    """Return the tools, and the variables of the template, that the command was given.
+
+    Raises:
+        SourceError: if the file of tools cannot be read, or is no list.
+        SpecError: if the variables are no JSON object, or there is no chat that either is for.
+    """
+    try:
+        variables = read_json(options.chat_template_kwargs, _mapping, limit_bytes=MOST_JSON_BYTES)
+    except ForeignJsonError as error:
+        raise SpecError(
+            "cannot use these variables of a template",
+            element="--chat-template-kwargs",
+            expected='a JSON object such as {"enable_thinking": false}',
+            got=str(error),
+        ) from None
+    if not options.chat and (variables or options.tools is not None):
+        given = "--chat-template-kwargs" if variables else "--tools"
+        raise SpecError("cannot use this without a chat", element=given, hint="add --chat")
+    if options.tools is None:
+        return None, variables
+    try:
+        return read_json_file(options.tools, _list, limit_bytes=MOST_JSON_BYTES), variables
+    except (OSError, ForeignJsonError) as error:
+        got, hint = explain(error) if isinstance(error, OSError) else (str(error), None)
+        raise SourceError(
+            "cannot read tools", element=options.tools, expected="a JSON list of schemas", got=got, hint=hint
+        ) from None
+
+
+def _mapping(data: Any) -> dict[str, Any]:
+    made: dict[str, Any] = expect(data, {})
+    if own := sorted(made.keys() & {"self", "messages", "tools"}):
+        raise ForeignJsonError(f"it has {', '.join(own)}, which are given otherwise")
+    return made
+
+
+def _list(data: Any) -> list[Any]:
+    made: list[Any] = expect(data, list)
+    return made
 
 
 def describe_model(path: str) -> str:

@@ -18,24 +18,40 @@ except ImportError:
     # Windows has no such limits. What starts this process waits for a limited time only.
     resource = None  # type: ignore[assignment]
 try:
+    import jinja2.ext
+    import jinja2.meta
     import jinja2.sandbox
 except ImportError as missing:
     _problem: ImportError | None = missing
 else:
     _problem = None
 
+    class _Generation(jinja2.ext.Extension):
+        """The tag `{% generation %}` around what a model is to say, which says nothing by itself."""
+
+        tags = {"generation"}  # noqa: RUF012 - jinja2 asks for it so
+
+        def parse(self, parser: Any) -> Any:
+            """Return what stands in the block, with variables of its own."""
+            line = next(parser.stream).lineno
+            said = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+            return jinja2.nodes.Scope(said, lineno=line)
+
+
 MOST_CHARACTERS = 1 << 24
 """Characters of a prompt at most: as many as a model can have tokens."""
 
 
-def main(job: dict[str, Any]) -> dict[str, str]:
+def main(job: dict[str, Any]) -> dict[str, Any]:
     """Return what a template makes of values, or why it does not.
 
     Args:
-        job: `template`, its `values`, and `seconds` of the processor and `bytes` of memory that it may take.
+        job: `template`, its `values`, the names of those that it has to read (`asked`), and `seconds` of the processor
+            and `bytes` of memory that it may take.
 
     Returns:
-        One of `text`, `problem` (jinja2 is not installed) and `error` (the template fails).
+        One of `text`, `problem` (jinja2 is not installed), `error` (the template fails) and `unread` (names of `asked`
+        that it does not read, and those that it does).
     """
     if _problem is not None:
         return {"problem": str(_problem)}
@@ -47,11 +63,14 @@ def main(job: dict[str, Any]) -> dict[str, str]:
                 resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
     # As in transformers, for which templates are written.
     environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
     )
     environment.globals |= {"raise_exception": _refuse, "strftime_now": time.strftime}
     environment.filters["tojson"] = _json_text
     try:
+        read = jinja2.meta.find_undeclared_variables(environment.parse(job["template"]))
+        if unread := [name for name in job["asked"] if name not in read]:
+            return {"unread": unread, "read": sorted(read)}
         text = environment.from_string(job["template"]).render(**job["values"])
     except Exception as error:  # noqa: BLE001 - templates call what they like, and it raises what it likes
         return {"error": f"{type(error).__name__}: {error}"[:500]}

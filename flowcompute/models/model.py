@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowcompute.elements import Element, nn, user_site
-from flowcompute.elements.arguments import several, whole
+from flowcompute.elements import Element, nn
+from flowcompute.elements.arguments import whole
 from flowcompute.elements.axes import stack
 from flowcompute.elements.functions import kernel
 from flowcompute.elements.math import argmax, where
 from flowcompute.elements.streams import MOST_SLOTS, scan
-from flowcompute.errors import FlowError, SourceError, SpecError, short_repr
+from flowcompute.errors import FlowError, SourceError, SpecError
 from flowcompute.files import path_text
 from flowcompute.imports import LateModule, without_collector
 from flowcompute.model_files import weights
 from flowcompute.models.answer import GenerationState
 from flowcompute.models.architectures import architecture_of, head
-from flowcompute.models.chat_template import rendered
+from flowcompute.models.chat_template import chat_prompt
 from flowcompute.models.conversations import Conversations
 from flowcompute.models.generation import TextGeneration
 from flowcompute.models.sampling import Sampling
@@ -201,40 +201,41 @@ class Model:
 
     # -- texts ----------------------------------------------------------------------------------------
 
-    def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
-        """Return the prompt of a chat, by the template of the file.
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        **options: Any,
+    ) -> str:
+        """Return the prompt of a chat, by the template of the file: what `apply_chat_template` of transformers writes.
 
         A token that the template begins with is left out where `encode` puts it before each text.
 
         Args:
-            messages: such as `[{"role": "user", "content": "Hello"}]`.
+            messages: such as `[{"role": "user", "content": "Hello"}]`. Those of the model may hold `tool_calls`, and
+                those of role "tool" what a call gave.
+            tools: JSON schemas of the functions that the model may ask for.
+            documents: that the answer is to rest on, such as `{"title": "A", "text": "B"}`.
+            add_generation_prompt: whether the prompt ends where an answer of the model begins.
+            options: other variables of the template, such as `enable_thinking=False`.
 
         Raises:
             SourceError: if the file has no template, or it fails, or takes too long or too much memory.
-            SpecError: if these are no messages, or hold what JSON cannot say.
+            SpecError: if an argument is of another kind, or is what JSON cannot say, or the template does not read it.
         """
-        said = several("chat", "messages", messages, "a list of messages")
-        if not all(isinstance(one, Mapping) for one in said):
-            raise SpecError(
-                "cannot write this chat",
-                element="chat",
-                site=user_site(),
-                expected='messages such as {"role": "user", "content": "Hello"}',
-                got=short_repr(messages),
-            )
-        template = self.metadata.get("tokenizer.chat_template")
-        if not isinstance(template, str):
-            raise SourceError("cannot find a template for chats", element=self.path, hint="give the whole prompt")
-        tokens = {
-            name: self.tokenizer.piece(number)
-            for name, number in (
-                (f"{one}_token", self.metadata.get(f"tokenizer.ggml.{one}_token_id")) for one in ("bos", "eos")
-            )
-            if isinstance(number, int) and 0 <= number < len(self.tokenizer)
-        }
-        prompt = rendered(template, self.path, messages=said, add_generation_prompt=True, **tokens)
-        begin = self.tokenizer.begin
-        return prompt if begin is None else prompt.removeprefix(self.tokenizer.piece(begin))
+        return chat_prompt(
+            self.metadata,
+            self.path,
+            self.tokenizer,
+            messages,
+            tools=tools,
+            documents=documents,
+            begins_answer=add_generation_prompt,
+            options=options,
+        )
 
     def generate(
         self,

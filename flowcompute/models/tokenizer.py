@@ -41,6 +41,7 @@ class TextTokenizer:
         begin: the token that a text begins with; None for none.
         ends: tokens that end an answer.
         special: pieces of control tokens, such as those of chats.
+        named: pieces by the names that templates of chats know them by, such as "bos_token".
 
     Raises:
         SourceError: if the file has no tokenizer, or one of a kind that is not known.
@@ -67,6 +68,8 @@ class TextTokenizer:
         self.special = frozenset(special)
         self._made.add_tokens([self._package.base.AddedToken(one, special=True, normalized=False) for one in special])
         self.begin = self._token(metadata, "bos") if self._flag(metadata, "add_bos_token", self._begins) else None
+        by_name = {name: self._token(metadata, key) for name, key in _NAMED.items()}
+        self.named = {name: self._tokens[token] for name, token in by_name.items() if token is not None}
         found = (self._token(metadata, name) for name in ("eos", "eot", "eom"))
         # Chats end by tokens that files do not always name.
         found_by_name = compress(count(), map((_ENDS & self.special).__contains__, self._tokens))
@@ -244,8 +247,14 @@ class TextTokenizer:
         return SourceError(message, element=self._path, expected=expected, got=got)
 
 
+_NAMED = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
+"""Names of tokens in templates of chats, with those in files."""
+
 _ENDS = frozenset(
-    ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "<|end|>", "<end_of_turn>", "<eos>", "</s>")
+    (
+        *("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|end|>", "<end_of_turn>"),
+        *("<eos>", "</s>"),
+    )
 )
 """Tokens that end an answer in the vocabularies of known models."""
 

@@ -22,6 +22,7 @@ from tests.models.architecture_files import METADATA, write_architecture
 from tests.models.exact import exact_logits
 from tests.models.files import write_model
 from tests.models.test_architectures import TOKENS, VARIANTS
+from tests.models.test_chats_with_tools import ASK, CALLED, MARKED, NOW
 
 pytestmark = pytest.mark.peer
 
@@ -104,3 +105,15 @@ def test_answers_and_chats_are_those_of_llama_cpp(tmp_path: Path) -> None:
     messages = [{"role": "user", "content": "the sing"}]
     answer = server.handle_chat_completions({"messages": messages, "max_tokens": 1})
     assert answer["usage"]["prompt_tokens"] == len(model.tokenizer.encode(model.chat(messages)))
+
+
+@pytest.mark.parametrize(
+    ("messages", "options"),
+    [(CALLED, {"tools": [NOW]}), ([ASK], {"tools": [NOW]}), ([ASK], {"enable_thinking": False}), ([ASK], {})],
+)
+def test_chats_with_tools_are_written_alike(tmp_path: Path, messages: list[Any], options: dict[str, Any]) -> None:
+    path = write_model(tmp_path / "model.gguf", block_count=1, template=MARKED, context_length=512)
+    tools = {name: own for name, own in options.items() if name == "tools"}
+    variables = {name: own for name, own in options.items() if name != "tools"}
+    answer = asked_of(peer_of(path), "apply-template", messages=messages, chat_template_kwargs=variables, **tools)
+    assert fc.models.load(path).chat(messages, **options) == answer["prompt"]
