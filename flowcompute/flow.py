@@ -44,6 +44,7 @@ from flowcompute.strategy import (
 if TYPE_CHECKING:
     import asyncio
 
+    from flowcompute.checkpoint.job import MovedWeights
     from flowcompute.runtime import run as runs
     from flowcompute.runtime import tuning
     from flowcompute.runtime.run import Run
@@ -307,11 +308,18 @@ def open_flow(*elements: Element, **options: Unpack[FlowOptions]) -> FlowOpener:
         PlanError: if a source is no feed, or the job needs several passes.
         TypeError: if there is no such option.
     """
+    return open_moved_flow(elements, options)
+
+
+def open_moved_flow(
+    elements: tuple[Element, ...], options: Mapping[str, Any], moved: MovedWeights | None = None
+) -> FlowOpener:
+    """Plan a persistent flow as `open_flow`, some of whose weights lie elsewhere than its checkpoint says."""
     _check_elements("open_flow", elements)
     asked = RunOptions.parse("open_flow", options, FlowOptions)
     path = asked.checkpoint_path
     made = plan_job(elements, asked, by_hand=True, shaping=None if path is None else stored_shaping(path))
-    return FlowOpener(made, asked.mode, path, asked.observe)
+    return FlowOpener(made, asked.mode, path, asked.observe, moved)
 
 
 @without_collector

@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
-from flowcompute.checkpoint.job import KeptJob, read_progress, rebuild_job
+from flowcompute.checkpoint.job import KeptJob, MovedWeights, read_progress, rebuild_job, weight_paths
 from flowcompute.checkpoint.store import CheckpointFolder, absolute_path
 from flowcompute.distributed import ClusterRun, is_done, kept_graph, kept_items, kept_options, read_job, run_on_cluster
 from flowcompute.elements import Element
 from flowcompute.errors import CheckpointError
 from flowcompute.files import is_url, path_text
-from flowcompute.flow import open_flow, start
+from flowcompute.flow import open_moved_flow, start
 from flowcompute.metrics import Progress
 from flowcompute.models import Conversations, TextGeneration, go_on, go_on_together
 from flowcompute.runtime.flows import FlowOpener
@@ -100,10 +100,10 @@ class Frozen:
         """
         return self._rebuilt(done=False, accept_touched=accept_touched)
 
-    def _rebuilt(self, *, done: bool, accept_touched: bool) -> list[Element]:
+    def _rebuilt(self, *, done: bool, accept_touched: bool, moved: MovedWeights | None = None) -> list[Element]:
         with CheckpointFolder.peek(self.path) as folder:
             return rebuild_job(
-                self._job.graph,
+                self._job.graph if moved is None else moved.placed(self._job.graph),
                 folder.get_blob,
                 self._bind,
                 done=done,
@@ -164,39 +164,51 @@ class Frozen:
         Raises:
             CheckpointError: if a run was frozen, or it cannot go on.
         """
+        return self._flow(options)
+
+    def _flow(self, options: Mapping[str, Any], moved: MovedWeights | None = None) -> FlowOpener:
+        """Open the frozen flow again, whose weights may have been moved."""
         if self._job.flow is None:
             raise CheckpointError("cannot open a flow: a run was frozen, not a flow", hint="call .resolve()")
         _refuse(options, "checkpoint", "precision", "mode")
         check_names("flow", options, FlowOptions)
-        return open_flow(
-            *self.elements(),
-            mode=self._job.flow,
-            precision=self._job.precision,
-            checkpoint=self.path,
-            **options,
-        )
+        elements = tuple(self._rebuilt(done=False, accept_touched=False, moved=moved))
+        kept = {"mode": self._job.flow, "precision": self._job.precision, "checkpoint": self.path}
+        return open_moved_flow(elements, {**options, **kept}, moved)
 
-    def generation(self, **options: Unpack[ThawFlowOptions]) -> TextGeneration:
+    def generation(
+        self, *, model: str | os.PathLike[str] | None = None, **options: Unpack[ThawFlowOptions]
+    ) -> TextGeneration:
         """Go on with an answer that a language model was writing: `with frozen.generation() as said: ...`.
 
         Args:
+            model: where the file of the model is now; None for where it was. A file with other contents is refused.
             options: as for `flow`.
 
         Raises:
-            CheckpointError: if none was frozen.
+            CheckpointError: if none was frozen, or the model is not there, or is another one.
         """
-        return go_on(self.extra, lambda: self.flow(**options))
+        return go_on(self.extra, lambda path: self._flow(options, self._moved(path, model)), model)
 
-    def conversations(self, **options: Unpack[ThawFlowOptions]) -> Conversations:
+    def conversations(
+        self, *, model: str | os.PathLike[str] | None = None, **options: Unpack[ThawFlowOptions]
+    ) -> Conversations:
         """Go on with the conversations of a language model: `with frozen.conversations() as talks: ...`.
 
         Args:
+            model: where the file of the model is now; None for where it was. A file with other contents is refused.
             options: as for `flow`.
 
         Raises:
-            CheckpointError: if none were frozen.
+            CheckpointError: if none were frozen, or the model is not there, or is another one.
         """
-        return go_on_together(self.extra, lambda: self.flow(**options))
+        return go_on_together(self.extra, lambda path: self._flow(options, self._moved(path, model)), model)
+
+    def _moved(self, path: str, model: object) -> MovedWeights | None:
+        """Return where weights are that are not where they were: in a file that is given, or was given before."""
+        if model is None and path in weight_paths(self._job.graph):
+            return None
+        return MovedWeights(path, needed=model is not None)
 
     @property
     def state(self) -> str:

@@ -2,6 +2,7 @@
 
 from flowcompute.models.conversations import Conversation, Conversations
 from flowcompute.models.generation import TextGeneration
-from flowcompute.models.model import Model, go_on, go_on_together, load
+from flowcompute.models.model import Model, load
+from flowcompute.models.thawed_answers import go_on, go_on_together
 
 __all__ = ["Conversation", "Conversations", "Model", "TextGeneration", "go_on", "go_on_together", "load"]

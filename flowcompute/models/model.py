@@ -32,7 +32,6 @@ from flowcompute.strategy import Precision
 
 if TYPE_CHECKING:
     from flowcompute import flow
-    from flowcompute.runtime.flows import FlowOpener
 else:
     flow = LateModule("flowcompute.flow")
 
@@ -348,29 +347,6 @@ class Model:
 def load(path: str | os.PathLike[str], graph: GraphFunction | None = None) -> Model:
     """Open a language model in a GGUF file; see `Model`."""
     return Model(path, graph)
-
-
-def go_on(extra: object, open_flow: Callable[[], FlowOpener]) -> TextGeneration:
-    """Return the rest of an answer.
-
-    Args:
-        extra: what `TextGeneration.freeze` has kept beside the flow.
-        open_flow: opens the flow that was frozen.
-
-    Raises:
-        CheckpointError: if it kept something else.
-    """
-    progress = GenerationState.of(extra)
-    return TextGeneration(open_flow, progress, TextTokenizer(weights(progress.model).metadata, progress.model))
-
-
-def go_on_together(extra: object, open_flow: Callable[[], FlowOpener]) -> Conversations:
-    """Return the rest of several conversations; see `go_on`.
-
-    Raises:
-        CheckpointError: if something else was kept.
-    """
-    return Conversations.of(extra, open_flow, lambda path: TextTokenizer(weights(path).metadata, path))
 
 
 def _limits(slots: int, context: int | None) -> dict[str, int | None]:

@@ -4,6 +4,7 @@ from flowcompute.checkpoint.job.describe import describe_job
 from flowcompute.checkpoint.job.difference import check_sources, differences
 from flowcompute.checkpoint.job.drafts import check_drafts
 from flowcompute.checkpoint.job.fields import UNSOUND
+from flowcompute.checkpoint.job.fingerprint import MovedWeights, weight_paths
 from flowcompute.checkpoint.job.kept import KeptJob, read_progress
 from flowcompute.checkpoint.job.not_bound import NEVER_CALLED
 from flowcompute.checkpoint.job.other_operands import made_again
@@ -16,6 +17,7 @@ __all__ = [
     "UNSOUND",
     "JobWords",
     "KeptJob",
+    "MovedWeights",
     "Write",
     "check_drafts",
     "check_sources",
@@ -25,4 +27,5 @@ __all__ = [
     "made_again",
     "read_progress",
     "rebuild_job",
+    "weight_paths",
 ]

@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import operator
+import os
 import platform
 import re
 from collections.abc import Iterable, Mapping
@@ -204,6 +205,59 @@ def changed_file(path: str, then: dict[str, Any], files: Files = FILES, *, accep
     except ValueError:
         return [f"{shown(path)} is no path of a file"]
     return [f"{shown(path)} has changed: {', '.join(found)}"] if found else []
+
+
+class MovedWeights:
+    """A file of weights that lies elsewhere than a job's description says.
+
+    Its contents are compared with the state that was kept. Its time of change is not, since a copy has another one.
+
+    Args:
+        path: where it is now, absolute.
+        needed: whether a job that reads other weights is refused.
+    """
+
+    def __init__(self, path: str, *, needed: bool = True) -> None:
+        self.path = path
+        self._needed = needed
+        self._compared: dict[tuple[Any, ...], list[str]] = {}
+
+    def placed(self, graph: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the description with this path where the file has the contents that were kept.
+
+        Raises:
+            CheckpointError: if it is needed, and the job reads weights, none of which are in such a file.
+        """
+        nodes = Fields(graph, "a job").items("nodes", MOST_NODES)
+        made = [self._placed(node) if _is_weight(node) else node for node in nodes]
+        if self._needed and self._compared and all(self._compared.values()):
+            refuse(
+                f"cannot go on with the weights in {shown(self.path)}",
+                expected="the file that was read when the job was frozen, wherever it is now",
+                got="; ".join(next(iter(self._compared.values()))),
+                hint="give the path of that file, or of a copy",
+            )
+        return {**graph, "nodes": made}
+
+    def _placed(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
+        file = node["file"]
+        _, state = read_state(Fields(file, "a file"))
+        key = tuple(state.values())
+        if key not in self._compared:
+            self._compared[key] = changed_file(self.path, state, accept_touched=True)
+        if self._compared[key]:
+            return node
+        return {**node, "file": {**file, "path": self.path, "mtime_ns": os.stat(self.path).st_mtime_ns}}
+
+
+def _is_weight(node: object) -> bool:
+    return isinstance(node, Mapping) and node.get("tag") == "weight" and "file" in node
+
+
+def weight_paths(graph: Mapping[str, Any]) -> frozenset[str]:
+    """Return the paths of files of weights in a job's description."""
+    nodes = filter(_is_weight, Fields(graph, "a job").items("nodes", MOST_NODES))
+    return frozenset(read_state(Fields(node["file"], "a file"))[0] for node in nodes)
 
 
 def array_sample(array: np.ndarray) -> str:

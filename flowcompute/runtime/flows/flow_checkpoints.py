@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,11 +38,13 @@ class FlowCheckpoints:
     Args:
         core: the flow.
         path: of its checkpoint, absolute; None for none so far.
+        moved: weights that lie elsewhere than that checkpoint says; None for none.
     """
 
-    def __init__(self, core: FlowCore, path: str | None) -> None:
+    def __init__(self, core: FlowCore, path: str | None, moved: jobs.MovedWeights | None = None) -> None:
         self._core = core
         self._path = path
+        self._moved = moved
         self._folder: store.CheckpointFolder | None = None
         self._site = user_site()
 
@@ -57,7 +60,10 @@ class FlowCheckpoints:
         folder.site = self._site
         try:
             body = folder.newest().body
-            check_job(jobs.KeptJob.read(folder.job()), self._core.plan, self._path, self._site, self._core.mode)
+            job = jobs.KeptJob.read(folder.job())
+            if self._moved is not None:
+                job = replace(job, graph=self._moved.placed(job.graph))
+            check_job(job, self._core.plan, self._path, self._site, self._core.mode)
             with sound_state(self._path):
                 check_alike(self._core.snapshot()["executor"], body["flow"]["executor"])
                 self._core.restore(body["flow"])

@@ -25,6 +25,9 @@ from flowcompute.schedule.explain import Plan
 from flowcompute.sources import FeedSource
 from flowcompute.strategy import Mode
 
+if TYPE_CHECKING:
+    from flowcompute.checkpoint.job import MovedWeights
+
 _WAITING = 2
 """Results that may wait in an asynchronous flow before `send` waits for somebody to receive."""
 
@@ -33,7 +36,12 @@ class FlowOpener:
     """Opens a flow: `with` gives a `Flow` for plain code, `async with` an `AsyncFlow`. Made by `open_flow`."""
 
     def __init__(
-        self, job: PlannedJob, mode: Mode, checkpoint: str | None = None, observe: Observe | None = None
+        self,
+        job: PlannedJob,
+        mode: Mode,
+        checkpoint: str | None = None,
+        observe: Observe | None = None,
+        moved: MovedWeights | None = None,
     ) -> None:
         plan = job.plan
         if len(plan.passes) != 1:
@@ -70,6 +78,7 @@ class FlowOpener:
         self._job = job
         self._mode: Mode = mode
         self._checkpoint = checkpoint
+        self._moved = moved
         self._observe = observe
         self._flows: list[Flow | AsyncFlow] = []
 
@@ -87,7 +96,7 @@ class FlowOpener:
             raise RunError("cannot open a plain flow here: it would block the event loop", hint=hint)
         if blocks_asyncio():
             warn_at(user_site(), f"a plain flow blocks the event loop: {hint}", EventLoopWarning)
-        flow = Flow(FlowCore(self._job, self._mode, self._observe), self._checkpoint)
+        flow = Flow(FlowCore(self._job, self._mode, self._observe), self._checkpoint, self._moved)
         self._flows.append(flow)
         return flow
 
@@ -100,7 +109,7 @@ class FlowOpener:
 
     async def __aenter__(self) -> AsyncFlow:
         core = FlowCore(self._job, self._mode, self._observe)
-        coordinator = FlowCheckpoints(core, self._checkpoint)
+        coordinator = FlowCheckpoints(core, self._checkpoint, self._moved)
         await in_thread(_open, core, coordinator)
         flow = AsyncFlow(core, coordinator)
         self._flows.append(flow)
@@ -161,10 +170,10 @@ class Flow(WatchedFlow):
         plan: what is run for each batch.
     """
 
-    def __init__(self, core: FlowCore, checkpoint: str | None = None) -> None:
+    def __init__(self, core: FlowCore, checkpoint: str | None = None, moved: MovedWeights | None = None) -> None:
         self.plan = core.plan
         self._core = core
-        self._coordinator = FlowCheckpoints(core, checkpoint)
+        self._coordinator = FlowCheckpoints(core, checkpoint, moved)
         self._lock = threading.Lock()
         self._closed = False
         _open(core, self._coordinator)
