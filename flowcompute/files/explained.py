@@ -7,7 +7,7 @@ import errno
 _HINTS = {
     errno.ENOENT: "check the path",
     errno.ENOTDIR: "check the path: a part of it is no folder",
-    errno.EISDIR: "a folder has this name: remove it, or choose another name",
+    errno.EISDIR: "a folder has this name: name a file, or choose another name",
     errno.EACCES: "check who owns the file and its folder, and their permissions",
     errno.EPERM: "check who owns the file and its folder, and their permissions",
     errno.EROFS: "choose a folder on a file system that can be written to",

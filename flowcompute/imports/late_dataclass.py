@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from collections.abc import Callable
 from operator import attrgetter
@@ -26,6 +27,9 @@ class _Made:
 
 
 _MADE = _Made()
+
+_TEXT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "<text of a dataclass>")
+"""Name of the file of what is compiled here: one of the package, since whoever looks for the user's line passes it."""
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
@@ -155,7 +159,8 @@ def _initializer(
     made: dict[str, Any] = {}
     # The names are those of the class's own attributes, which Python's parser took for names. Its globals are those of
     # the class's module, where types are looked up.
-    exec(f"def make({','.join(known)}):\n" + "\n".join(lines), vars(sys.modules[cls.__module__]), made)  # noqa: S102
+    text = f"def make({','.join(known)}):\n" + "\n".join(lines)
+    exec(compile(text, _TEXT, "exec"), vars(sys.modules[cls.__module__]), made)  # noqa: S102
     function: Callable[..., None] = made["make"](**known)
     function.__module__ = cls.__module__
     function.__annotations__ = {**{one.name: one.type for one in every if one.init}, "return": None}

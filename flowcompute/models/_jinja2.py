@@ -72,6 +72,8 @@ def main(job: dict[str, Any]) -> dict[str, Any]:
         if unread := [name for name in job["asked"] if name not in read]:
             return {"unread": unread, "read": sorted(read)}
         text = environment.from_string(job["template"]).render(**job["values"])
+    except _RefusalError as error:
+        return {"error": f"the template says: {error}"[:500]}
     except Exception as error:  # noqa: BLE001 - templates call what they like, and it raises what it likes
         return {"error": f"{type(error).__name__}: {error}"[:500]}
     if len(text) > MOST_CHARACTERS:
@@ -79,8 +81,12 @@ def main(job: dict[str, Any]) -> dict[str, Any]:
     return {"text": text}
 
 
+class _RefusalError(ValueError):
+    """Refusal of a chat by its template."""
+
+
 def _refuse(message: str) -> None:
-    raise ValueError(message)
+    raise _RefusalError(message)
 
 
 def _json_text(

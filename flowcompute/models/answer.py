@@ -76,7 +76,7 @@ class GenerationState:
                 "cannot go on with this prompt",
                 element="generate",
                 site=user_site(),
-                expected=f"numbers of tokens, 0 to {len(tokenizer) - 1}",
+                expected=f"tokens from 0 to {len(tokenizer) - 1}" if tokens else "at least one token",
                 got=short_repr(prompt),
                 hint=None if tokens else "begin with some text",
             )
@@ -228,6 +228,10 @@ def as_stops(stop: object) -> list[str]:
     texts = [] if stop is None else [stop] if isinstance(stop, str) else stop
     if not isinstance(texts, Sequence) or not all(isinstance(one, str) and one for one in texts):
         raise SpecError(
-            "cannot stop at this", element="generate", expected="stop= as a text, or a list", got=repr(stop)
+            "cannot stop at this",
+            element="generate",
+            site=user_site(),
+            expected="stop= as a text, or a list of texts, none of which is empty",
+            got=short_repr(stop),
         )
     return list(texts)

@@ -72,7 +72,7 @@ def chat_prompt(
     if given["tools"]:
         template = metadata.get("tokenizer.chat_template.tool_use", template)
     if not isinstance(template, str):
-        raise SourceError("cannot find a template for chats", element=path, hint="give the whole prompt")
+        raise SourceError("cannot find a template for chats", element=path, hint="give the whole prompt as a text")
     asked = [*(name for name, values in given.items() if values), *options]
     # As in transformers, tools and documents are there where none are given, and options replace pieces.
     values = {**tokenizer.named, **given, "add_generation_prompt": begins_answer, **options, "messages": said}
@@ -160,4 +160,5 @@ def rendered(template: str, path: str, asked: Collection[str] = (), /, **values:
 
 
 def _refusal(path: str, got: str) -> SourceError:
-    return SourceError("cannot write the chat by the file's template", element=path, got=got)
+    hint = "give other messages, or the whole prompt as a text"
+    return SourceError("cannot write the chat by the file's template", element=path, got=got, hint=hint)

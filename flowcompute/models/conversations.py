@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -155,12 +155,13 @@ class Conversations(FlowHolder):
         Raises:
             SpecError: if an argument makes no sense, or the prompt fills the context.
         """
+        drawing = self._sampling
         progress = GenerationState.begin(
             self._tokenizer,
             self._model,
             prompt,
             max_tokens,
-            replace(self._sampling, seed=seed),
+            Sampling(drawing.temperature, drawing.top_k, drawing.top_p, seed),
             self._context,
             stop,
             marked=self._marked,

@@ -205,9 +205,8 @@ class TextTokenizer:
     def _texts(self, metadata: Mapping[str, Any], name: str) -> list[str]:
         texts = metadata.get(f"tokenizer.ggml.{name}")
         if not isinstance(texts, Sequence) or isinstance(texts, str) or not 0 < len(texts) <= MOST_TOKENS:
-            raise self._refusal(
-                "cannot make a tokenizer", f"tokenizer.ggml.{name}, a list of texts", type(texts).__name__
-            )
+            got = "nothing" if texts is None else short_repr(texts)
+            raise self._refusal("cannot make a tokenizer", f"tokenizer.ggml.{name}, a list of texts", got)
         if not all(isinstance(one, str) for one in texts):
             raise self._refusal("cannot make a tokenizer", f"texts in tokenizer.ggml.{name}", "other values")
         try:

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.models.answer import GenerationState
+from flowcompute.models.sampling import Sampling
+from flowcompute.models.tokenizer import TextTokenizer
 from tests.models.files import PIECES, SPACE, write_model
 
 
@@ -71,6 +74,23 @@ def test_a_chat_begins_once(model: fc.models.Model) -> None:
 def test_prompts_that_are_no_tokens_are_refused(model: fc.models.Model, prompt: Any) -> None:
     with pytest.raises(fc.SpecError, match=r"prompt(.|\n)*test_answers\.py"):
         model.generate(prompt)
+
+
+@pytest.mark.parametrize(
+    "options", [{"top_k": -1}, {"top_p": 0}, {"seed": 1.5}, {"stop": ""}, {"stop": ["a", ""]}, {"max_tokens": 0}]
+)
+def test_options_that_make_no_sense_are_refused_where_they_are_given(model: fc.models.Model, options: Any) -> None:
+    for verb in (model.generate, model.conversations(2).begin):
+        if verb == model.generate or "seed" in options or "stop" in options:
+            with pytest.raises(fc.SpecError, match=r"made at +\S*test_answers\.py"):
+                verb("the", **options)
+
+
+def test_an_empty_prompt_is_refused() -> None:
+    metadata = {"model": "gpt2", "tokens": ["a", "b", "ab"], "merges": ["a b"]}
+    tokenizer = TextTokenizer({f"tokenizer.ggml.{name}": own for name, own in metadata.items()}, "model.gguf")
+    with pytest.raises(fc.SpecError, match=r"at least one token(.|\n)*begin with some text"):
+        GenerationState.begin(tokenizer, "model.gguf", "", 5, Sampling(), 8, None, marked=False)
 
 
 def test_numbers_of_numpy_are_numbers(model: fc.models.Model) -> None:

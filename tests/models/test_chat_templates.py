@@ -24,7 +24,7 @@ def written(template: str, messages: Any = ({"role": "user", "content": "Hi"},))
     ("template", "words"),
     [
         ("{% for %}", "TemplateSyntaxError"),
-        ("{{ raise_exception('only users speak') }}", "only users speak"),
+        ("{{ raise_exception('only users speak') }}", "got       the template says: only users speak"),
         ("{{ messages[0].nothing.there }}", "UndefinedError"),
         ("{% for i in messages %}" * 25 + "{% endfor %}" * 25, "SyntaxError"),
         ("{{ 3|dictsort }}", "AttributeError"),
