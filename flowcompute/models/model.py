@@ -119,6 +119,7 @@ class Model:
 
         Raises:
             SpecError: if it is another stream, or a graph of yours takes neither `slots=` nor `context=`.
+            SourceError: if the architecture of the file keeps one text at a time, and there are several slots.
         """
         if self._graph is not None:
             token, text = _parts(tokens)
@@ -305,7 +306,8 @@ class Model:
             precision: as for `fc.run`. With "tf32x3" tensor cores multiply weights in blocks: conversations share them.
 
         Raises:
-            SpecError: if an argument makes no sense, or the architecture keeps one text at a time.
+            SpecError: if an argument makes no sense.
+            SourceError: if the architecture of the file keeps one text at a time, as Mamba does.
         """
         context = self._context_of("conversations", context)
         slots = whole("conversations", "slots", slots, 1, MOST_SLOTS)
