@@ -130,13 +130,27 @@ class Fold(BlockedAccumulator):
         Returns:
             An array `(lots, *item)` with the bits of `value_of`.
         """
-        records = len(several[0][0])
-        # Places count from the first record of a lot.
-        if not self.is_one_block(records) or self.spec.op in ("argmin", "argmax"):
+        return self.values_of_runs([np.concatenate(parts) for parts in zip(*several, strict=True)], len(several[0][0]))
+
+    def values_of_runs(self, values: Sequence[np.ndarray], records: int) -> np.ndarray | None:
+        """Return the values of the fold over each run of so many records alone; None where `value_of` gives them.
+
+        Args:
+            values: whole runs, as `value_of` takes them.
+            records: in each run.
+
+        Returns:
+            An array `(runs, *item)` with the bits of `value_of`.
+        """
+        if not self.is_one_block(records):
             return None
-        arrays = self.arrays([np.concatenate(parts) for parts in zip(*several, strict=True)])
         with np.errstate(all="ignore"):
-            return self._finish(self.reduce(arrays, records, 0), records)
+            made = self._finish(self.reduce(self.arrays(values), records, 0), records)
+        if self.spec.op in ("argmin", "argmax"):
+            # Places count from the first record of a run.
+            first = np.arange(len(made), dtype=made.dtype) * (records * self.spec.inner)
+            made -= first.reshape(-1, *(1,) * (made.ndim - 1))
+        return made
 
     def value_of_block(self, parts: Sequence[np.ndarray], records: int) -> np.ndarray:
         """Return the value of the fold over the records of one block, which are all there are.

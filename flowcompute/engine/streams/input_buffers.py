@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.engine.accumulators import make_fold
+from flowcompute.engine.folds import Fold
 from flowcompute.engine.streams.fallible_input import Attempt, FallibleInput
 from flowcompute.engine.streams.input_buffer import InputBuffer
 from flowcompute.errors import RunError
@@ -118,7 +118,7 @@ class EachInput(InputBuffer):
         assert entry.node is not None
         self._every = int(entry.node.attrs["every"])
         self._spec = spec
-        self._fold = make_fold(spec)
+        self._fold = Fold(spec)
 
     def feed(self, arm: int, arrays: Sequence[np.ndarray], start: int) -> None:
         """Fold a batch; each whole run gives a record."""
@@ -127,6 +127,13 @@ class EachInput(InputBuffer):
         whole = [np.broadcast_to(array, (items, *self._spec.item)) for array in arrays]
         while done < items:
             left = self._every - (start + done) % self._every
+            runs = (items - done) // self._every if left == self._every else 0
+            stop = done + runs * self._every
+            made = self._fold.values_of_runs([array[done:stop] for array in whole], self._every) if runs else None
+            if made is not None:
+                self._append(made)
+                done = stop
+                continue
             part = [array[done : done + left] for array in whole]
             self._fold.push_records(part)
             done += len(part[0])
@@ -142,7 +149,7 @@ class EachInput(InputBuffer):
 
     def _finish_run(self) -> None:
         self._append(self._fold.result()[None])
-        self._fold = make_fold(self._spec)
+        self._fold = Fold(self._spec)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as everywhere, with the state of the fold."""
@@ -151,7 +158,7 @@ class EachInput(InputBuffer):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         super().restore(state)
-        self._fold = make_fold(self._spec)
+        self._fold = Fold(self._spec)
         self._fold.restore(state["fold"])
 
 
