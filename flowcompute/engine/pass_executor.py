@@ -322,8 +322,8 @@ class PassExecutor(Executor):
                 part = sliced(clock, arrays, done, stop) if stop - done < items else dict(arrays)
                 values = self._run_slice(clock, start + done, stop - done, part, mine, done)
             except DeviceFullError as error:
-                if self._pass.folds_at_once:
-                    # Folds have taken some of these records, and would take them again.
+                if self._steps.has_folded:
+                    # Folds have taken these records, and would take them again.
                     raise
                 for undo in take_back:
                     undo()
@@ -364,6 +364,7 @@ class PassExecutor(Executor):
 
     def _settle(self, clock: Clock, done: BatchSlice) -> None:
         self._steps.settle(done)
+        self._steps.has_folded = False
         if self.state.trains:
             self._tell()
         self._batches[clock.id] += 1

@@ -42,9 +42,11 @@ class StepRunner:
     Attributes:
         seconds: by step name, for metrics.
         waits_once: whether the end of a slice leaves waiting for its kernels to `wait`.
+        has_folded: whether folds have taken records of the slice in hand, whose steps have not all succeeded.
     """
 
     waits_once = False
+    has_folded = False
 
     def __init__(self, state: PassState, runners: Runners, room: Room, sharing: int = 1) -> None:
         one = state.one_pass
@@ -98,6 +100,7 @@ class StepRunner:
         """
         assert taken.clock is not None
         repeated, place = self._repeated[taken.clock.id], 0
+        self.has_folded = False
         try:
             repeated.begin(steps, taken)
             while place < len(steps):
@@ -111,6 +114,7 @@ class StepRunner:
                 if self._state.one_pass.folds_at_once and taken.pushes:
                     # What they read has the memory of later values.
                     self.wait(name)
+                    self.has_folded = True
                     self.settle(taken)
                     taken.pushes.clear()
             repeated.end(taken, outputs)

@@ -113,6 +113,13 @@ class Graph:
         """Return the id under which checkpoints keep the state of a node."""
         return self.origins[value] if self.origins else value
 
+    def nodes_by_kept_id(self) -> dict[int, Node]:
+        """Return nodes by the ids under which checkpoints keep their state; of twins there is none."""
+        found: dict[int, Node] = {}
+        for node in self.nodes:
+            found.setdefault(self.kept_id(node.id), node)
+        return found
+
     def ends(self) -> Iterator[Node]:
         """Yield the nodes that no operation computes: sources, constants and destinations."""
         return (node for node in self.nodes if node.kind is None)

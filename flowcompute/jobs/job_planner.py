@@ -27,7 +27,7 @@ from flowcompute.rewrite import (
 from flowcompute.runtime.options import RunOptions
 from flowcompute.schedule import Shaping, chosen_plan, make_plan, plan_recomputing
 from flowcompute.schedule.explain import Plan
-from flowcompute.schedule.memory import BatchTooLargeError
+from flowcompute.schedule.memory import BatchTooLargeError, RecordTooLargeError
 from flowcompute.schedule.placement import staying_bytes
 from flowcompute.sinks import to_array
 from flowcompute.strategy import Config, Strategy
@@ -82,29 +82,25 @@ def plan_job(
 
     def made(chosen: Strategy) -> Plan:
         make = partial(make_plan, config=config, strategy=chosen, backend=backend.description, asked=asked)
-        refused: list[BatchTooLargeError] = []
+        refused: list[RecordTooLargeError] = []
         try:
             return make(graph, shaping=first)
-        except BatchTooLargeError as error:
+        except RecordTooLargeError as error:
             refused.append(error)
-        for share in _ITEM_SHARES if shaping is None else ():
+        may_split = shaping is None and isinstance(refused[0], BatchTooLargeError)
+        for share in _ITEM_SHARES if may_split else ():
             piece_bytes = max(1, budget // share)
             parts = split_items(graph, piece_bytes, fused=first.fused)
             if parts is not None:
                 try:
                     return make(parts, shaping=replace(first, piece_bytes=piece_bytes))
-                except BatchTooLargeError as error:
+                except RecordTooLargeError as error:
                     refused.append(error)
-        # A send that fails changes nothing, so folds of flows cannot take records before its end.
-        if not by_hand:
-            try:
-                again = partial(make, shaping=first)
-                return plan_recomputing(
-                    graph, lambda one, tight: again(one, tight=tight), refused[0], backend.description
-                )
-            except BatchTooLargeError as error:
-                refused.append(error)
-        raise min(refused, key=lambda error: error.missing_bytes)
+        try:
+            return plan_recomputing(graph, lambda one, tight: make(one, shaping=first, tight=tight), refused[0])
+        except RecordTooLargeError as error:
+            refused.append(error)
+        raise min([one for one in refused if type(one) is type(refused[0])], key=lambda error: error.missing_bytes)
 
     chosen = chosen_plan(made, options.strategy or Strategy(), stored=not by_hand, searching=searching)
     return PlannedJob.of(chosen, backend)

@@ -36,8 +36,8 @@ from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.explain import Plan, not_applied
 from flowcompute.schedule.known_plans import KeptPlans, PlanCache, bound, plan_key
 from flowcompute.schedule.memory import (
-    BatchTooLargeError,
     BudgetError,
+    RecordTooLargeError,
     cache_reasons,
     not_isolated,
     plan_memory,
@@ -251,9 +251,10 @@ def _planned_step(
     within = replace(config, resumable=False, memory_bytes=max(1, int(config.memory_bytes * share)))
     try:
         return plan_step(roots, within, strategy, backend, shaping)
-    except BudgetError as error:
-        error.tell_whole(config.memory_bytes, share)
-        if isinstance(error, BatchTooLargeError):
+    except (BudgetError, RecordTooLargeError) as error:
+        if isinstance(error, BudgetError):
+            error.tell_whole(config.memory_bytes, share)
+        if isinstance(error, RecordTooLargeError):
             error.one_pass = None
         raise
 
@@ -297,8 +298,8 @@ def plan_step(
 
     try:
         plan = made(graph, False)
-    except BatchTooLargeError as error:
-        plan = plan_recomputing(graph, made, error, backend)
+    except RecordTooLargeError as error:
+        plan = plan_recomputing(graph, made, error)
     for sink in (sink for one in plan.passes for sink in one.sinks):
         if sink.spec.is_stream:
             raise PlanError(
@@ -311,9 +312,12 @@ def plan_step(
 
 
 def _takes_at_once(backend: BackendDescription) -> bool:
-    """Check whether folds may take records before a batch is done: one device computes all, in the host's memory."""
+    """Check whether folds may take records before a batch is done: one device computes all.
+
+    Several compute later batches before earlier ones are done, of which folds take the records first.
+    """
     (first, *more) = backend.placements
-    return not more and first.capabilities.host_memory and first.capabilities.devices == 1
+    return not more and first.capabilities.devices == 1
 
 
 def _are_cpus(backend: BackendDescription) -> bool:

@@ -17,9 +17,8 @@ from flowcompute.imports import dataclass
 from flowcompute.ir import is_copied
 from flowcompute.metrics import counted
 from flowcompute.rewrite import recompute_values
-from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.explain import Plan
-from flowcompute.schedule.memory import BatchTooLargeError
+from flowcompute.schedule.memory import RecordTooLargeError
 from flowcompute.schedule.plan import Pass
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.schedule.work_estimate import operations_of
@@ -52,29 +51,28 @@ class Recomputation:
     operations: float
 
 
-def plan_recomputing(graph: Graph, make: Make, refused: BatchTooLargeError, backend: BackendDescription) -> Plan:
+def plan_recomputing(graph: Graph, make: Make, refused: RecordTooLargeError) -> Plan:
     """Plan a graph of which not even a record fits: folds take records at once, and values are computed again.
 
     Args:
         graph: the rewritten graph to run.
         make: plans it.
-        refused: why its plan was refused.
-        backend: the devices; those with memory of their own compute nothing again.
+        refused: why its plan was refused: what does not fit the host's memory, or a device's.
 
     Raises:
         PlanError: if that does not fit either. The error tells the least budget of all that was tried.
     """
-    in_place = all(placement.capabilities.host_memory for placement in backend.placements)
-    if refused.one_pass is None or not in_place:
+    if refused.one_pass is None:
         raise refused
     best = refused
     for one in (Recomputation(graph, 0, 0.0), *recomputations(graph, refused.one_pass)):
         try:
             plan = make(one.graph, True)
-        except BatchTooLargeError as error:
-            best = min(best, error, key=lambda each: each.missing_bytes)
+        except RecordTooLargeError as error:
+            # Bytes of the host and of devices are not alike.
+            best = min((best, error) if type(error) is type(best) else (best,), key=lambda each: each.missing_bytes)
         else:
-            return replace(plan, reasons=(*plan.reasons, *_told(graph, one)))
+            return replace(plan, reasons=(*plan.reasons, *_told(graph, one, plan)))
     if best is not refused:
         best.hint = f"{best.hint}; so much is needed although values are computed again"
     raise best
@@ -222,9 +220,11 @@ class Lives:
         return {value for value, end in last.items() if any(places[value] <= one < end for one in borders)}
 
 
-def _told(graph: Graph, one: Recomputation) -> Iterator[Reason]:
+def _told(graph: Graph, one: Recomputation, plan: Plan) -> Iterator[Reason]:
     """Yield what is done so that a record fits."""
-    yield Reason("recompute", "folds", "take their records at once, not when a batch is done: a record would not fit")
+    if any(one_pass.folds_at_once for one_pass in plan.passes):
+        why = "take their records at once, not when a batch is done: a record would not fit"
+        yield Reason("recompute", "folds", why)
     again = [node.id for node in one.graph.nodes if node.again]
     first = [graph.nodes[i] for i in dict.fromkeys(map(one.graph.kept_id, again)) if not graph.nodes[i].again]
     if not first:

@@ -158,12 +158,13 @@ class FlowCore:
                 element="flow",
                 hint='use on_error="skip", whose counts are kept, or a run over a file',
             )
+        key = self.plan.graph.kept_id
         return {
             "executor": self._executor.snapshot(),
             "starts": {str(clock): start for clock, start in self._starts.items()},
             "seq": self._seq,
             "ended": self._ended,
-            "results": [{str(value): array for value, array in made.items()} for made in self._results],
+            "results": [{str(key(value)): array for value, array in made.items()} for made in self._results],
         }
 
     def restore(self, state: State) -> None:
@@ -171,18 +172,19 @@ class FlowCore:
         self._executor.restore(state["executor"])
         self._starts = {int(clock): start for clock, start in state["starts"].items()}
         self._seq, self._ended = state["seq"], state["ended"]
-        self._results = deque({int(value): array for value, array in made.items()} for made in state["results"])
+        nodes = self.plan.graph.nodes_by_kept_id()
+        self._results = deque({nodes[int(key)].id: array for key, array in made.items()} for made in state["results"])
         self._waiting_bytes = sum(array.nbytes for made in self._results for array in made.values())
 
     def carried(self) -> dict[str, Any]:
         """Return what each scan carries, by its name. That of a scan in tiles has its place in one."""
         self.check()
         state = self._executor.snapshot()
-        places = self._places_in_tiles(state)
+        places, nodes = self._places_in_tiles(state), self.plan.graph.nodes_by_kept_id()
         carried = {}
-        for value, one in state["scans"].items():
-            place = places.get(int(value))
-            carried[self.plan.graph.nodes[int(value)].name] = one if place is None else one | {_PLACE: place}
+        for key, one in state["scans"].items():
+            place = places.get(key)
+            carried[nodes[int(key)].name] = one if place is None else one | {_PLACE: place}
         return carried
 
     def carry_on(self, carried: Mapping[str, Any]) -> None:
@@ -193,7 +195,8 @@ class FlowCore:
         """
         self.check()
         state = self._executor.snapshot()
-        names = {self.plan.graph.nodes[int(value)].name: value for value in state["scans"]}
+        nodes = self.plan.graph.nodes_by_kept_id()
+        names = {nodes[int(key)].name: key for key in state["scans"]}
         places = self._places_in_tiles(state)
         for name, one in carried.items():
             if name not in names:
@@ -203,7 +206,7 @@ class FlowCore:
                     expected=", ".join(sorted(names)) or "nothing, since it has no scans",
                     got=repr(name),
                 )
-            own = places.get(int(names[name]))
+            own = places.get(names[name])
             if own is not None:
                 place = one.get(_PLACE, own)
                 if place != own:
@@ -218,13 +221,14 @@ class FlowCore:
             state["scans"][names[name]] = one
         self._executor.restore(state)
 
-    def _places_in_tiles(self, state: Mapping[str, Any]) -> dict[int, int]:
-        """Return by scan how many records it has taken since its tile began, for those that have tiles."""
-        starts, places = state["clocks"]["starts"], {}
-        for clock in self._pass.clocks:
-            for value in clock.values & {int(value) for value in state["scans"]}:
-                if tile := tile_records(self.plan.graph.nodes[value]):
-                    places[value] = starts[clock.id] % tile
+    def _places_in_tiles(self, state: Mapping[str, Any]) -> dict[str, int]:
+        """Return by key of a scan how many records it has taken since its tile began, for those that have tiles."""
+        nodes, starts = self.plan.graph.nodes_by_kept_id(), state["clocks"]["starts"]
+        places: dict[str, int] = {}
+        for key in state["scans"]:
+            node = nodes[int(key)]
+            if tile := tile_records(node):
+                places[key] = starts[self._pass.clock_of(node.id).id] % tile
         return places
 
     # -- in ---------------------------------------------------------------------------------

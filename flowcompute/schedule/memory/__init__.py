@@ -9,6 +9,7 @@ from flowcompute.schedule.memory.buffer_assignment import (
     placeholder_array,
 )
 from flowcompute.schedule.memory.cache_use import cache_reasons, is_uncached
+from flowcompute.schedule.memory.device_needs import DeviceTooSmallError, RecordTooLargeError
 from flowcompute.schedule.memory.in_flight import (
     PIECE_BYTES,
     STAGING_BLOCKS,
@@ -30,7 +31,9 @@ __all__ = [
     "BatchTooLargeError",
     "BudgetError",
     "BufferAssignment",
+    "DeviceTooSmallError",
     "HostIntermediates",
+    "RecordTooLargeError",
     "StayingValues",
     "TransferPlan",
     "assign_host_buffers",

@@ -53,10 +53,10 @@ def assign_device_buffers(
     """Assign buffers of a discrete device to the values that kernels read and write.
 
     A value needs a buffer from the first kernel of a clock that writes or reads it to the last that reads it. Folds on
-    the device read theirs once all steps have succeeded. No kernel writes to a buffer that it reads, since a kernel may
-    be launched again (`OpenCLExecutor._tune`). Values for the host are downloaded by the step that computes them. All
-    accesses to these buffers go through one queue, in order. A buffer is therefore overwritten only after everybody has
-    read its previous value.
+    the device read theirs once all steps have succeeded, or at once. No kernel writes to a buffer that it reads, since
+    a kernel may be launched again (`OpenCLExecutor._tune`). Values for the host are downloaded by the step that
+    computes them. All accesses to these buffers go through one queue, in order. A buffer is therefore overwritten only
+    after everybody has read its previous value.
 
     Other queues transfer values while other batches are computed. Transferred values share buffers only with each
     other, and each batch in flight has its own. A result may reuse the buffer of its batch's sources. The next batch
@@ -82,7 +82,8 @@ def assign_device_buffers(
                     continue
                 spans = moving if value in ahead or value in late else staying
                 first, last = spans.get(value, (0 if value in ahead else position, 0))
-                spans[value] = (first, max(last, end if value in late or _is_kept(step) else position))
+                is_late = value in late or (_is_kept(step) and not one_pass.folds_at_once)
+                spans[value] = (first, max(last, end if is_late else position))
         found += [*_assign_greedily(graph, clock, staying), *_assign_greedily(graph, clock, moving)]
     return tuple(found)
 

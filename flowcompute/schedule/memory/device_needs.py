@@ -22,6 +22,42 @@ Lines = tuple[tuple[str, int], ...]
 """Names and bytes."""
 
 
+class RecordTooLargeError(PlanError):
+    """An error of planning: host or device cannot hold even the smallest batch.
+
+    Attributes:
+        one_pass: of which it is a batch. It becomes None where that is a step of a training inside of a job.
+        missing_bytes: by which the memory is too small.
+    """
+
+    one_pass: Pass | None = None
+    missing_bytes = 0
+
+
+class DeviceTooSmallError(RecordTooLargeError):
+    """An error of planning: a device with memory of its own cannot hold the smallest batch.
+
+    Args:
+        one_pass: of which it is a batch.
+        message: what does not fit.
+        lines: names and bytes of all that the device would hold.
+        budget_bytes: that a run may allocate there.
+        hint: what to do.
+    """
+
+    def __init__(self, one_pass: Pass, message: str, lines: Lines, budget_bytes: int, *, hint: str) -> None:
+        (what, size), least_bytes = max(lines, key=lambda one: one[1]), sum(size for _, size in lines)
+        super().__init__(
+            message,
+            element=what,
+            expected=f"at least {int(least_bytes / HEADROOM) + 1} bytes",
+            got=f"{budget_bytes} bytes; {what} alone takes {size}",
+            hint=hint,
+        )
+        self.one_pass = one_pass
+        self.missing_bytes = least_bytes - int(budget_bytes * HEADROOM)
+
+
 @dataclass(frozen=True)
 class OtherDevices:
     """A device other than the main one, with memory of its own.
@@ -46,23 +82,16 @@ class OtherDevices:
         """Check whether all buffers fit the budget for the given batch size of each clock."""
         return sum(size for _, size in self.lines(batch_sizes)) <= int(self.budget_bytes * HEADROOM)
 
-    def check(self, least: list[int]) -> None:
-        """Check that the smallest batches fit the budget.
+    def check(self, one_pass: Pass, least: list[int]) -> None:
+        """Check that the smallest batches of a pass fit the budget.
 
         Raises:
-            PlanError: if they do not; the error names the largest buffer.
+            DeviceTooSmallError: if they do not; the error names the largest buffer.
         """
-        if self.fits(least):
-            return
-        lines = self.lines(least)
-        needed, (what, size) = sum(size for _, size in lines), max(lines, key=lambda one: one[1])
-        raise PlanError(
-            f"cannot fit the operations placed on {self.name} into its memory",
-            element=what,
-            expected=f"at least {int(needed / HEADROOM) + 1} bytes",
-            got=f"{self.budget_bytes} bytes; {what} alone takes {size}",
-            hint="pin less to it with on(), or raise device_memory=",
-        )
+        if not self.fits(least):
+            message = f"cannot fit the operations placed on {self.name} into its memory"
+            hint = "pin less to it with on(), or raise device_memory="
+            raise DeviceTooSmallError(one_pass, message, self.lines(least), self.budget_bytes, hint=hint)
 
 
 def find_other_devices(

@@ -14,7 +14,12 @@ from flowcompute.ir import DeviceCapabilities, FoldSpec
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.memory.attention_memory import ATTENTION_STATE
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
-from flowcompute.schedule.memory.device_needs import OtherDevices, find_other_devices
+from flowcompute.schedule.memory.device_needs import (
+    DeviceTooSmallError,
+    OtherDevices,
+    RecordTooLargeError,
+    find_other_devices,
+)
 from flowcompute.schedule.memory.host_buffers import host_edges
 from flowcompute.schedule.memory.in_flight import batches_of_each
 from flowcompute.schedule.memory.input_bytes import most_records
@@ -82,11 +87,11 @@ class BudgetError(PlanError):
         self._tell(budget_bytes)
 
 
-class BatchTooLargeError(BudgetError):
-    """An error of planning: not even the smallest batch fits the budget.
+class BatchTooLargeError(RecordTooLargeError, BudgetError):
+    """An error of planning: not even the smallest batch fits the budget of the host.
 
     Args:
-        one_pass: of which it is a batch. It becomes None where that is a step of a training inside of a job.
+        one_pass: of which it is a batch.
         what, budget_bytes, least_bytes, element, note: as for `BudgetError`.
     """
 
@@ -94,7 +99,7 @@ class BatchTooLargeError(BudgetError):
         self, one_pass: Pass, what: str, budget_bytes: int, least_bytes: int, *, element: str, note: tuple[str, str]
     ) -> None:
         super().__init__(what, budget_bytes, least_bytes, element=element, note=note)
-        self.one_pass: Pass | None = one_pass
+        self.one_pass = one_pass
         self.missing_bytes = least_bytes - budget_bytes
 
 
@@ -221,7 +226,7 @@ class PassSizer:
         self._check_device(on_device)
         others = find_other_devices(self.graph, self.one, self.folds, self.config, self.backend, depth)
         for device in others:
-            device.check(self.batch_sizes(1))
+            device.check(self.one, self.batch_sizes(1))
         low, high = 1, max(1, self._wanted(edges, self.joined * self.batch_bytes))
         while low < high:
             middle = (low + high + 1) // 2
@@ -316,20 +321,18 @@ class PassSizer:
         """Check that the smallest batch fits the device with as many operands streamed as possible.
 
         Raises:
-            PlanError: if it does not; the error names the largest buffer.
+            DeviceTooSmallError: if it does not; the error names the largest buffer.
         """
         if self._fits_device(on_device, 1):
             return
         lines = (*self._residents.least.lines, *self.lines(on_device, 1))
-        needed, (what, size) = sum(size for _, size in lines), max(lines, key=lambda line: line[1])
         whole = self._residents.largest_whole
         cannot = f"; {whole} is read as a whole: only factors of products are streamed in tiles"
-        raise PlanError(
+        raise DeviceTooSmallError(
+            self.one,
             "cannot fit the smallest batch and the operands of one kernel into the device's memory",
-            element=what,
-            expected=f"at least {int(needed / HEADROOM) + 1} bytes",
-            got=f"{device_budget(self.capabilities.memory_bytes, self.config.device_memory_bytes)} bytes; "
-            f"{what} alone takes {size}",
+            lines,
+            device_budget(self.capabilities.memory_bytes, self.config.device_memory_bytes),
             hint=f"raise device_memory=, or choose another device with device={cannot if whole else ''}",
         )
 
