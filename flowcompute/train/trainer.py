@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -14,7 +15,7 @@ from flowcompute.elements.creation import Trainable
 from flowcompute.elements.training import StepSchedule
 from flowcompute.engine import CarriedValues, DrawnRecords, InnerJob, PlannedJob, close_all, handed_on_by_steps
 from flowcompute.errors import DestinationError, SourceError, SpecError, short_repr
-from flowcompute.files import path_text, shown
+from flowcompute.files import find_drafts, may_be_draft_of, path_text, remove_draft, shown
 from flowcompute.flow import resolve
 from flowcompute.gpu.worker import Isolation
 from flowcompute.graph import build_graph
@@ -172,7 +173,8 @@ class Trainer:
     def save(self, folder: str | os.PathLike[str]) -> str:
         """Write parameters, the optimizer's state and the number of steps into a folder, from which `load` goes on.
 
-        The one file there, "trainer.safetensors", is replaced as a whole. It has the parameters by name.
+        The one file there, "trainer.safetensors", is replaced as a whole. It has the parameters by name. What processes
+        that were killed meanwhile have left of it is removed.
 
         Args:
             folder: is made where it is not there.
@@ -194,6 +196,7 @@ class Trainer:
         held[_STEPS] = Constant(np.int64(self.steps))
         destination: Any = save(path)
         resolve(destination.bind(held), progress=False)
+        _remove_drafts(path)
         return path
 
     def load(self, folder: str | os.PathLike[str]) -> None:
@@ -287,6 +290,15 @@ def _checked_parameters(parameters: object) -> tuple[Trainable, ...]:
             hint='fc.parameter(value, name="w")',
         )
     return tuple(listed)
+
+
+def _remove_drafts(path: str) -> None:
+    """Remove unfinished files that saving has left behind where it was killed; what cannot be removed stays."""
+    target = os.path.abspath(path)
+    with contextlib.suppress(OSError):
+        for draft in find_drafts(os.path.dirname(target)):
+            if may_be_draft_of(draft.path, target):
+                remove_draft(draft)
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

@@ -91,6 +91,27 @@ def training(folder: Path, **options: Any) -> list[Any]:
     return list(fc.resolve(*kept, trained.measures["error"], trained.skipped, trained.apply(error(0.0)), **options))
 
 
+def stepped(
+    folder: Path, *, checkpoint: Path | None = None, throttle: float = 0.0, device: str = "numpy", **_: Any
+) -> list[Any]:
+    """Steps of a trainer that is saved after each of them, and goes on from what was saved last."""
+    x = np.load(folder / "x.npy")
+    w = fc.parameter(np.full((3, 64), 0.1, "f4"), name="w")
+    v = fc.parameter(np.full(64, 0.2, "f4"), name="v")
+    options: dict[str, Any] = {"clip_norm": 1.0, "loss_scale": "dynamic", "device": device}
+    with fc.train.Trainer([w, v], fc.train.adam(0.003), **options) as trainer:
+        if checkpoint is not None and (folder / "trainer.safetensors").exists():
+            trainer.load(folder)
+        while trainer.steps < 60:
+            records = fc.source(x[trainer.steps * 100 :][:500])
+            hidden = fc.nn.dropout(fc.tanh(records @ w), 0.25, seed=3)
+            trainer.step(((hidden @ v - records[:, 0] * records[:, 1]) ** 2.0).mean())
+            time.sleep(throttle)
+            if checkpoint is not None:
+                trainer.save(folder)
+        return [trainer.save(folder), *trainer.values.values()]
+
+
 PIPELINES: dict[str, Callable[..., list[Any]]] = {
     "map": mapped,
     "fan-out and join": joined,
@@ -98,6 +119,7 @@ PIPELINES: dict[str, Callable[..., list[Any]]] = {
     "scan and window": scanned,
     "feed": fed,
     "training": training,
+    "trainer": stepped,
 }
 
 
