@@ -13,7 +13,7 @@ from flowcompute.elements.arguments import is_whole, several, whole
 from flowcompute.errors import CheckpointError, SpecError, short_repr
 from flowcompute.imports import dataclass
 from flowcompute.models.sampling import Sampling
-from flowcompute.models.tokenizer import MOST_TOKENS, TextTokenizer
+from flowcompute.tokens import MOST_TOKENS, TextTokenizer
 
 Stopped = Literal["", "end", "max_tokens", "stop", "context", "closed"]
 

@@ -14,7 +14,7 @@ from flowcompute.elements.arguments import several
 from flowcompute.errors import SourceError, SpecError, short_repr
 from flowcompute.files import shown
 from flowcompute.imports import subprocess
-from flowcompute.models.tokenizer import TextTokenizer
+from flowcompute.tokens import TextTokenizer
 
 LIMIT_S = 5
 """Seconds of the processor that a template may take. Those of known models take some milliseconds."""

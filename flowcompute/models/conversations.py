@@ -14,7 +14,7 @@ from flowcompute.errors import CheckpointError, SpecError
 from flowcompute.models.answer import Answer, GenerationState, last_marked
 from flowcompute.models.flow_holder import FlowHolder
 from flowcompute.models.sampling import Sampling
-from flowcompute.models.tokenizer import TextTokenizer
+from flowcompute.tokens import TextTokenizer
 
 if TYPE_CHECKING:
     from flowcompute.runtime.flows import FlowOpener

@@ -10,7 +10,7 @@ import numpy as np
 
 from flowcompute.models.answer import Answer, GenerationState, last_marked
 from flowcompute.models.flow_holder import FlowHolder
-from flowcompute.models.tokenizer import TextTokenizer
+from flowcompute.tokens import TextTokenizer
 
 if TYPE_CHECKING:
     from flowcompute.runtime.flows import FlowOpener

@@ -26,9 +26,9 @@ from flowcompute.models.chat_template import chat_prompt
 from flowcompute.models.conversations import Conversations
 from flowcompute.models.generation import TextGeneration
 from flowcompute.models.sampling import Sampling
-from flowcompute.models.tokenizer import TextTokenizer
 from flowcompute.sources import feed, source
 from flowcompute.strategy import Precision
+from flowcompute.tokens import TextTokenizer
 
 if TYPE_CHECKING:
     from flowcompute import flow

@@ -12,7 +12,7 @@ from flowcompute.model_files import weights
 from flowcompute.models.answer import GenerationState
 from flowcompute.models.conversations import Conversations
 from flowcompute.models.generation import TextGeneration
-from flowcompute.models.tokenizer import TextTokenizer
+from flowcompute.tokens import TextTokenizer
 
 if TYPE_CHECKING:
     from flowcompute.runtime.flows import FlowOpener

@@ -12,7 +12,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.models.answer import GenerationState
 from flowcompute.models.sampling import Sampling
-from flowcompute.models.tokenizer import TextTokenizer
+from flowcompute.tokens.tokenizer import TextTokenizer
 from tests.models.files import PIECES, SPACE, write_model
 
 

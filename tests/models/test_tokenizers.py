@@ -11,7 +11,7 @@ import pytest
 import sentencepiece
 
 import flowcompute as fc
-from flowcompute.models.tokenizer import BYTE, CONTROL, SPACE, UNKNOWN, TextTokenizer
+from flowcompute.tokens.tokenizer import BYTE, CONTROL, SPACE, UNKNOWN, TextTokenizer
 
 ROOT = Path(__file__).parents[2]
 CORPUS = (ROOT / "README.md").read_text() + (ROOT / "docs" / "models.md").read_text()

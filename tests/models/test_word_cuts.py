@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import flowcompute as fc
-from flowcompute.models.word_cuts import WORDS
+from flowcompute.tokens.word_cuts import WORDS
 from tests.models.files import LETTERS, write_model
 from tests.models.test_against_llama_cpp import asked_of, peer_of
 

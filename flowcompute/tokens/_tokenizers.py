@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowcompute.errors import SourceError
+from flowcompute.imports import LateModule, import_problem
 
-try:
+if TYPE_CHECKING:
     import tokenizers
     from tokenizers import decoders, models, normalizers, pre_tokenizers
-except ImportError as missing:
-    _problem: ImportError | None = missing
 else:
-    _problem = None
+    tokenizers, decoders, models, normalizers, pre_tokenizers = map(
+        LateModule,
+        (
+            "tokenizers",
+            "tokenizers.decoders",
+            "tokenizers.models",
+            "tokenizers.normalizers",
+            "tokenizers.pre_tokenizers",
+        ),
+    )
 
 
 class Package:
     """The modules of the package tokenizers."""
 
     base: Any
-    models: ModuleType
-    normalizers: ModuleType
-    pre_tokenizers: ModuleType
-    decoders: ModuleType
+    models: Any
+    normalizers: Any
+    pre_tokenizers: Any
+    decoders: Any
 
     def __init__(self) -> None:
         """Take the modules.
@@ -31,12 +38,13 @@ class Package:
         Raises:
             SourceError: where tokenizers is not installed.
         """
-        if _problem is not None:
+        problem = import_problem("tokenizers")
+        if problem is not None:
             raise SourceError(
                 "cannot make a tokenizer: tokenizers is not installed",
                 element="models",
-                got=str(_problem),
+                got=str(problem),
                 hint="run pip install 'flowcompute[models]'",
-            ) from _problem
+            ) from problem
         self.base, self.models, self.normalizers = tokenizers, models, normalizers
         self.pre_tokenizers, self.decoders = pre_tokenizers, decoders

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from flowcompute.errors import SourceError, SpecError, short_repr
-from flowcompute.models._tokenizers import Package
-from flowcompute.models.word_cuts import WORDS
+from flowcompute.tokens._tokenizers import Package
+from flowcompute.tokens.word_cuts import WORDS
 
 MOST_TOKENS = 1 << 24
 """Most tokens of a vocabulary."""
