@@ -79,6 +79,16 @@ class Reader(ABC):
         """Return the position as plain data; `Source.open(position=...)` continues from there."""
         return {"position": self.position}
 
+    def place_of(self, position: int) -> dict[str, Any] | None:  # noqa: ARG002 - for those that count something else
+        """Return where what gives a record begins, as plain data; None where its index says so.
+
+        `Source.reopen` begins there, and so need not read what lies before. It is called while another thread reads.
+
+        Args:
+            position: of a record, at least the first that was asked for and at most the next one.
+        """
+        return None
+
     @abstractmethod
     def close(self) -> None:
         """Release everything; calling it twice is harmless."""
@@ -136,3 +146,13 @@ class Source(Element, ABC):
     @abstractmethod
     def open(self, *, position: int = 0, mapped: bool = True) -> Reader:
         """Start reading at record `position`; `mapped=False` forbids memory-mapped views of files."""
+
+    def reopen(self, place: dict[str, Any], *, position: int, mapped: bool = True) -> Reader:  # noqa: ARG002
+        """Go on reading at record `position`, from the place that `Reader.place_of` gave for it.
+
+        A checkpoint holds the place, and anybody may have written that.
+
+        Raises:
+            ValueError: if no reader of this source gives such a place.
+        """
+        raise ValueError(f"{type(self).__name__} is opened by the record alone, and {sorted(place)} were kept")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from flowcompute.elements import Constant, GrowingFile, StagingArea, State, Writer
+from flowcompute.elements import Constant, GrowingFile, Reader, StagingArea, State, Writer
 from flowcompute.elements.policies import DeadLetters
 from flowcompute.errors import Site
 from flowcompute.files import FILES
@@ -88,11 +88,13 @@ class Resume(NamedTuple):
         starts: by root clock the first record.
         executor: state of the compute stage.
         sinks: states of the destinations of the run, in the order in which they are opened.
+        places: where sources go on that count something else than records, by the id that checkpoints keep.
     """
 
     starts: Mapping[int, int]
     executor: State
     sinks: list[State]
+    places: Mapping[int, State]
 
 
 class CheckpointCoordinator:
@@ -131,6 +133,8 @@ class CheckpointCoordinator:
         self._token = ""
         self._sides: dict[int, GrowingFile] = {}
         self._pass = 0
+        self._readers: Mapping[int, tuple[int, Reader]] = {}
+        self._places: dict[str, State] = {}
         self._resident: dict[int, np.ndarray] = {}
         self._resident_blobs: dict[str, Any] | None = None
         self._at_once = False
@@ -203,7 +207,8 @@ class CheckpointCoordinator:
             wanted = sum(len(each.sinks) for each in self._plan.passes[: index + 1])
             if set(starts) != set(roots) or len(body["sinks"]) < wanted:
                 raise ValueError("not all sources and results are in it")
-            return index, Resume(starts, body["executor"], list(body["sinks"]))
+            places = {int(source): place for source, place in body.get("places", {}).items()}
+            return index, Resume(starts, body["executor"], list(body["sinks"]), places)
 
     @property
     def is_open(self) -> bool:
@@ -249,6 +254,10 @@ class CheckpointCoordinator:
         self._restored = resumed
         self._request.policy.begin(self._record.bytes_read)
 
+    def read_by(self, readers: Mapping[int, tuple[int, Reader]]) -> None:
+        """Take the readers of the pass that has begun: by source its root clock, and who reads it."""
+        self._readers = readers
+
     def is_due(self) -> bool:
         """Check whether a barrier is to be sent now; called between two batches."""
         if self._request.freeze:
@@ -273,6 +282,8 @@ class CheckpointCoordinator:
         self._began_s = began_s
         # Batches go on while it is written: what they compute is not part of it.
         self._at_cut = self._progress()
+        found = {str(value): reader.place_of(starts[clock]) for value, (clock, reader) in self._readers.items()}
+        self._places = {value: place for value, place in found.items() if place is not None}
         others = {
             position: writer.snapshot() for position, (_, writer) in enumerate(self._writers) if position not in flowing
         }
@@ -327,6 +338,7 @@ class CheckpointCoordinator:
                 "sinks": states,
                 "letters": [one.snapshot(self.letters_token(i)) for i, one in enumerate(self._dead_letters)],
                 "progress": self._at_cut,
+                **({"places": self._places} if self._places else {}),
             }
         )
         write_s = time.monotonic() - began_s

@@ -150,14 +150,14 @@ class RunningPass:
         knobs = with_defaults(self._plan.strategy, self._plan.backend.capabilities)
         mapped = knobs.input == "mapped"
         for source in self._pass.sources:
-            start = self._start_of(source.value)
-            with attributed(source.name, source.element.site):
-                reader = source.element.open(position=start, mapped=mapped)
+            reader = self._open_source(source, mapped)
             reader.element = source.name
             reader.threads = knobs.reader_threads or 1
             reader.uncached = self._is_uncached(source)
             self._readers.append(reader)
             check_stopped()
+        read_by = zip(self._pass.sources, self._readers, strict=True)
+        self._coordinator.read_by({self._kept(one): (self._clock_of(one), reader) for one, reader in read_by})
         for sink in self._pass.sinks:
             with attributed(sink.name, sink.element.site):
                 self._writers.append((sink, self._open_sink(sink)))
@@ -172,6 +172,24 @@ class RunningPass:
             # Without streams all has been computed by now.
             self._values = self._finish()
         return took_s
+
+    def _open_source(self, source: SourceStage, mapped: bool) -> Reader:
+        """Open a source at the record where the pass begins, at the place that was kept of it."""
+        start = self._start_of(source.value)
+        place = None if self._resume is None else self._resume.places.get(self._kept(source))
+        with attributed(source.name, source.element.site):
+            if place is None:
+                return source.element.open(position=start, mapped=mapped)
+            with self._coordinator.sound_state():
+                return source.element.reopen(place, position=start, mapped=mapped)
+
+    def _kept(self, source: SourceStage) -> int:
+        """Return the id under which checkpoints keep the state of a source."""
+        return self._plan.graph.kept_id(source.value)
+
+    def _clock_of(self, source: SourceStage) -> int:
+        """Return the id of the clock that a source belongs to."""
+        return self._pass.clock_of(source.value).id
 
     def _is_uncached(self, stage: SourceStage | SinkStage) -> bool:
         return is_uncached(stage, self._index, self._plan.passes, self._plan.memory.budget_bytes)
