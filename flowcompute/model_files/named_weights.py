@@ -32,6 +32,7 @@ class NamedWeights(Mapping[str, Element]):
         format: "gguf" or "safetensors".
         metadata: what the file says of itself, by key: numbers, text, lists of text, arrays of numbers.
         types: name of each tensor's type in the format of the file, such as "Q4_K".
+        file: where they lie, in its state.
     """
 
     def __init__(self, file: WeightFile, format: str, header: WeightsHeader) -> None:
@@ -39,7 +40,7 @@ class NamedWeights(Mapping[str, Element]):
         self.format = format
         self.metadata: Mapping[str, Any] = MappingProxyType(dict(header.metadata))
         self.types: Mapping[str, str] = MappingProxyType({one.name: one.type for one in header.tensors})
-        self._file = file
+        self.file = file
         self._tensors = {one.name: one for one in header.tensors}
         self._made: dict[tuple[str, bool], Element] = {}
 
@@ -70,7 +71,7 @@ class NamedWeights(Mapping[str, Element]):
             rows, last = tensor.shape[:-1], math.prod(tensor.shape[-1:])
             # A row of no tensor without numbers can be told from its bytes.
             row_bytes = tensor.size_bytes // math.prod(rows) if tensor.size_bytes else self._bytes_of(tensor.type, last)
-            self._made[name, True] = Weight(self._file, tensor, UINT8, (*rows, row_bytes))
+            self._made[name, True] = Weight(self.file, tensor, UINT8, (*rows, row_bytes))
         return self._made[name, True]
 
     def __contains__(self, name: object) -> bool:
@@ -98,7 +99,7 @@ class NamedWeights(Mapping[str, Element]):
                 got=tensor.type,
                 hint=f"weights.raw({tensor.name!r}) has its bytes",
             )
-        return Weight(self._file, tensor, dtype, tensor.shape)
+        return Weight(self.file, tensor, dtype, tensor.shape)
 
     def _bytes_of(self, type: str, numbers: int) -> int:
         """Return the bytes of a row of numbers."""

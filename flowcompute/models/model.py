@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from flowcompute.elements.axes import stack
 from flowcompute.elements.functions import kernel
 from flowcompute.elements.math import argmax, where
 from flowcompute.elements.streams import MOST_SLOTS, scan
-from flowcompute.errors import FlowError, SourceError, SpecError
+from flowcompute.errors import FlowError, SourceError, SpecError, short_repr
 from flowcompute.files import path_text
 from flowcompute.imports import LateModule, without_collector
 from flowcompute.model_files import weights
@@ -28,7 +28,7 @@ from flowcompute.models.generation import TextGeneration
 from flowcompute.models.sampling import Sampling
 from flowcompute.sources import feed, source
 from flowcompute.strategy import Precision
-from flowcompute.tokens import TextTokenizer
+from flowcompute.tokens import TextTokenizer, tokens_of
 
 if TYPE_CHECKING:
     from flowcompute import flow
@@ -93,16 +93,25 @@ class Model:
 
     # -- streams --------------------------------------------------------------------------------------
 
-    def tokens(self, texts: Sequence[str]) -> Element:
+    def tokens(self, texts: Sequence[str] | Iterable[str]) -> Element:
         """Return a stream of pairs (token, number of its text), int32, of all texts one after the other.
+
+        Args:
+            texts: a list, whose tokens are made at once. Of `fc.models.texts(path)`, or of another iterable, they are
+                made while the stream is read; its length is not known before.
 
         Raises:
             SpecError: if these are no texts.
         """
-        if isinstance(texts, str) or not isinstance(texts, Sequence):
+        if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
             raise SpecError(
-                "cannot take these texts", element="tokens", expected="a list of texts", got=repr(texts)[:80]
+                "cannot take these texts",
+                element="tokens",
+                expected="a list of texts, an iterable of them, or fc.models.texts(path)",
+                got=short_repr(texts),
             )
+        if not isinstance(texts, Sequence):
+            return tokens_of(texts, self.tokenizer, self.weights.file)
         found = [np.asarray(self.tokenizer.encode(text), np.int32) for text in texts]
         numbers = np.repeat(np.arange(len(found), dtype=np.int32), [len(one) for one in found])
         tokens = np.concatenate([np.zeros(0, np.int32), *found])

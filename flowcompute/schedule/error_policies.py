@@ -12,6 +12,7 @@ from flowcompute.files import shown
 from flowcompute.graph import Graph, Node
 from flowcompute.sinks import StoredSink
 from flowcompute.sources import IterateSource, SeveralSource, SourceView, StoredSource
+from flowcompute.tokens import FileTokens
 
 
 def policies(graph: Graph) -> dict[ErrorPolicy, str]:
@@ -70,6 +71,8 @@ def files_of(element: Element) -> Iterator[tuple[str, str]]:
         yield os.path.realpath(element.target), "writes"
     elif isinstance(element, StoredSource):
         yield os.path.realpath(element.path), "reads"
+    elif isinstance(element, FileTokens):
+        yield os.path.realpath(element.texts.path), "reads"
     elif isinstance(element, SeveralSource):
         for part in element.sources:
             yield from files_of(part)

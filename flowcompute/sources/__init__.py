@@ -4,7 +4,15 @@ from flowcompute.sources.array_source import MemorySource, source
 from flowcompute.sources.chunked import ChunkedSource
 from flowcompute.sources.columnar import ColumnSource, FileTable, open_parts, open_table
 from flowcompute.sources.feed_source import FeedSource, feed
-from flowcompute.sources.file_source import StoredSource, absolute, changed, probe, source_errors, why_not_mapped
+from flowcompute.sources.file_source import (
+    StoredSource,
+    absolute,
+    changed,
+    located,
+    probe,
+    source_errors,
+    why_not_mapped,
+)
 from flowcompute.sources.hdf5 import Hdf5ChunkedSource, Hdf5Source, open_hdf5
 from flowcompute.sources.iterate_source import AWAIT_IN_LOOP, IterateSource, iterate
 from flowcompute.sources.npy_source import NpySource
@@ -40,6 +48,7 @@ __all__ = [
     "changed",
     "feed",
     "iterate",
+    "located",
     "open",
     "open_hdf5",
     "open_parts",

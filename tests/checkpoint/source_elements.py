@@ -13,6 +13,7 @@ import flowcompute as fc
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
 from tests.checkpoint.foreign_files import hdf5_file, named_arrays, parquet_file, zarr_file
 from tests.checkpoint.operands import Build, numbers, rows
+from tests.models.files import write_model
 
 
 class Batches:
@@ -38,6 +39,15 @@ def _several(folder: Path) -> str:
     for day in range(3):
         _npy(folder, np.full((4, 2), day, "f4"), f"day-{day}.npy")
     return str(folder / "day-*.npy")
+
+
+def _texts(folder: Path) -> str:
+    (folder / "t.jsonl").write_text('{"text": "the sing"}\n{"text": "12"}\n')
+    return str(folder / "t.jsonl")
+
+
+def _model(folder: Path) -> fc.models.Model:
+    return fc.models.load(write_model(folder / "m.gguf", block_count=1))
 
 
 SOURCES: dict[str, Build] = {
@@ -66,6 +76,8 @@ SOURCES: dict[str, Build] = {
     "large constant": lambda _: rows() @ fc.constant(np.ones((6, 4000), "f4")),
     "iterate": lambda _: fc.iterate(Batches(), shape=(2,), dtype="f8", name="it") * 2,
     "iterate items": lambda _: fc.iterate([1, 2, 3], shape=(), dtype="i4", items=True, on_error="skip") * 2,
+    "tokens": lambda folder: _model(folder).tokens(fc.models.texts(_texts(folder), key="text", longest=99)) * 2,
+    "tokens, iterated": lambda folder: _model(folder).tokens(fc.models.texts(["the", "sing"], longest=99)) * 2,
     "range": lambda _: (fc.range(10), fc.range(3, 30, 4, dtype="u1"), fc.range(0.5, 3, 0.25), fc.range(9.0, 0, -1.5)),
     "random": lambda _: (
         fc.random.uniform(9, seed=1),

@@ -40,10 +40,11 @@ from flowcompute.sources.file_source import StoredSource
 from flowcompute.sources.shuffled_source import ShuffledSource
 from flowcompute.sources.spool_source import SpoolSource
 from flowcompute.sources.view import SourceView
+from flowcompute.tokens.token_source import TokenSource
 from tests.checkpoint.elements import JOBS, TEXT
 from tests.checkpoint.kept import graph_of, round_trip
 
-BASES = {Element, Source, Destination, StoredSource, StoredSink, FolderSink, ChunkedSource}
+BASES = {Element, Source, Destination, StoredSource, StoredSink, FolderSink, ChunkedSource, TokenSource}
 TRANSPARENT = {Trainable}
 """Elements of which graphs hold the operand."""
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import flowcompute as fc
+from tests.models.files import write_model
 
 RECORDS = 40_000
 
@@ -112,6 +113,14 @@ def stepped(
         return [trainer.save(folder), *trainer.values.values()]
 
 
+def tokenised(folder: Path, **options: Any) -> list[Any]:
+    """Tokens of texts in a file, and a sum for each text."""
+    texts = fc.models.texts(folder / "t.txt", longest=4096)
+    pairs: Any = fc.models.load(folder / "m.gguf").tokens(texts)
+    sums = fc.segment_sum(pairs[:, 0], pairs[:, 1], texts.count())
+    return list(fc.resolve(pairs >> fc.save(folder / "y.npy"), sums, **options))
+
+
 PIPELINES: dict[str, Callable[..., list[Any]]] = {
     "map": mapped,
     "fan-out and join": joined,
@@ -120,6 +129,7 @@ PIPELINES: dict[str, Callable[..., list[Any]]] = {
     "feed": fed,
     "training": training,
     "trainer": stepped,
+    "tokens": tokenised,
 }
 
 
@@ -167,6 +177,9 @@ def trial(name: str, kills: int, seed: int, device: str = "numpy") -> Trial:
         data = np.random.default_rng(seed).standard_normal((RECORDS, 3), dtype=np.float32)
         for folder in (first, second):
             np.save(Path(folder, "x.npy"), data)
+            lines = (f"the sing {number}" + " and" * (i % 9) for i, number in enumerate(data[:4000, 0]))
+            Path(folder, "t.txt").write_text("\n".join(lines))
+            write_model(Path(folder, "m.gguf"), block_count=1)
         whole = context.Process(target=child, args=(name, first, False, device))
         whole.start()
         whole.join()

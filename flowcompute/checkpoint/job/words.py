@@ -22,6 +22,7 @@ _PROMISES = {part.tag: kind.promise for kind, part in SINKS.items() if issubclas
 _HELD = {
     "memory": "an array, kept in the checkpoint",
     "iterate": "an iterable",
+    "iterated_tokens": "an iterable of texts",
     "feed": "a feed",
 }
 _WHERE = {"to_array": " in memory, kept in the checkpoint", "callback": " to a function"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from flowcompute.elements import Constant, Element
 from flowcompute.elements.policies import ErrorPolicy, parse_policy
 from flowcompute.errors import CheckpointError
 from flowcompute.files import FILES, is_url, shown
-from flowcompute.model_files import PlacedWeight, Weight, open_weight_file, weights
+from flowcompute.model_files import NamedWeights, PlacedWeight, Weight, WeightFile, open_weight_file, weights
 from flowcompute.sources import (
     ColumnSource,
     FeedSource,
@@ -44,6 +44,7 @@ from flowcompute.sources import (
     open_zarr,
 )
 from flowcompute.spec import BFLOAT16, Stream
+from flowcompute.tokens import FileTokens, IteratedTexts, IteratedTokens, TextFile, TextTokenizer
 
 # -- files -------------------------------------------------------------------------------------------
 
@@ -76,6 +77,16 @@ def _kept_path(fields: Fields, rebuilding: Rebuilding) -> str:
             hint="put it back, or begin anew",
         )
     return path
+
+
+def _kept_paths(described: Sequence[object], rebuilding: Rebuilding) -> list[str]:
+    """Return the paths of files that are still in the state that was kept."""
+    paths = []
+    for data in described:
+        file = Fields(data, "a file")
+        paths.append(_kept_path(file, rebuilding))
+        file.close()
+    return paths
 
 
 def _npy(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> StoredSource:
@@ -171,11 +182,7 @@ def _describe_column(source: ColumnSource, describing: Describing) -> dict[str, 
 
 def _rebuild_column(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
     more = fields.items("more", MOST_NODES) if "more" in fields else ()
-    paths = []
-    for data in (fields.take("file"), *more):
-        file = Fields(data, "a file")
-        paths.append(_kept_path(file, rebuilding))
-        file.close()
+    paths = _kept_paths((fields.take("file"), *more), rebuilding)
     kind, column, fill = fields.choice("kind", ("parquet", "arrow")), fields.text("column"), fields.take("fill")
     if not isinstance(fill, int | float | None):
         fields.wrong("fill", "a number, or none")
@@ -254,13 +261,18 @@ def _describe_weight(weight: Weight, describing: Describing) -> dict[str, Any]:
     return {"file": dict(describing.files[file.path]), "tensor": weight.tensor.name, "raw": weight.is_raw}
 
 
+def _opened_weights(path: str, rebuilding: Rebuilding) -> NamedWeights:
+    """Return the tensors of a file, which is opened once a job."""
+    if path not in rebuilding.weights:
+        rebuilding.weights[path] = weights(path)
+    return rebuilding.weights[path]
+
+
 def _rebuild_weight(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
     file = Fields(fields.take("file"), "a file")
     path = _kept_path(file, rebuilding)
     file.close()
-    if path not in rebuilding.weights:
-        rebuilding.weights[path] = weights(path)
-    opened, name = rebuilding.weights[path], fields.text("tensor")
+    opened, name = _opened_weights(path, rebuilding), fields.text("tensor")
     if name not in opened:
         refuse("cannot find this tensor in its file", expected=name)
     made = opened.raw(name) if fields.flag("raw") else opened[name]
@@ -330,6 +342,40 @@ def _rebuild_iterate(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> 
     )
 
 
+# -- texts -------------------------------------------------------------------------------------------
+
+
+def _describe_tokens(source: FileTokens, describing: Describing) -> dict[str, Any]:
+    texts, contents = source.texts, content_blocks(2) if describing.contents else None
+    data = {"file": described_path(texts.path, texts.files, contents), "more": [described_file(source.file, contents)]}
+    return {**data, "key": texts.key, "longest": texts.longest}
+
+
+def _rebuild_tokens(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    path, model = _kept_paths((fields.take("file"), *fields.items("more", 1)), rebuilding)
+    texts = TextFile(path, fields.maybe("key", fields.text), fields.whole("longest", 1))
+    return FileTokens(texts, *_tokenizer_of(model, rebuilding), name=node.given)
+
+
+def _describe_iterated(source: IteratedTokens, describing: Describing) -> dict[str, Any]:
+    model = described_file(source.file, content_blocks(1) if describing.contents else None)
+    return {"bind": "iterable", "file": model, "longest": source.texts.longest}
+
+
+def _rebuild_iterated(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
+    (model,) = _kept_paths((fields.take("file"),), rebuilding)
+    texts, longest = node.bound, fields.whole("longest", 1)
+    if isinstance(texts, str | bytes) or not hasattr(texts, "__iter__"):
+        refuse("cannot go on with these texts", expected="an iterable of texts", got=type(texts).__name__)
+    return IteratedTokens(IteratedTexts(texts, longest), *_tokenizer_of(model, rebuilding), name=node.given)
+
+
+def _tokenizer_of(model: str, rebuilding: Rebuilding) -> tuple[TextTokenizer, WeightFile]:
+    """Return the tokenizer of a model, and the file that it lies in."""
+    opened = _opened_weights(model, rebuilding)
+    return TextTokenizer(opened.metadata, opened.path), opened.file
+
+
 SOURCES: dict[type[Element], Part] = {
     **{source: _part(source.format) for source in _FORMATS},
     Hdf5ChunkedSource: Part("hdf5_chunks", _describe_chunks, _rebuild_chunks),
@@ -342,4 +388,6 @@ SOURCES: dict[type[Element], Part] = {
     PlacedWeight: Part("placed", _describe_placed, _rebuild_placed),
     FeedSource: Part("feed", _describe_feed, _rebuild_feed),
     IterateSource: Part("iterate", _describe_iterate, _rebuild_iterate, "iterable"),
+    FileTokens: Part("tokens", _describe_tokens, _rebuild_tokens),
+    IteratedTokens: Part("iterated_tokens", _describe_iterated, _rebuild_iterated, "iterable"),
 }
