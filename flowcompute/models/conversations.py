@@ -191,6 +191,10 @@ class Conversations(FlowHolder):
         """
         return self._plain().freeze(path, extra=self._kept())
 
+    async def afreeze(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Freeze as `freeze`, where they are open by `async with`."""
+        return await self._asynchronous().freeze(path, extra=self._kept())
+
     # -- steps ----------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[tuple[Conversation, str]]:
@@ -214,9 +218,7 @@ class Conversations(FlowHolder):
             batch = self._batch()
             if batch is None:
                 raise StopAsyncIteration
-            flow = self._asynchronous()
-            await flow.send(batch)
-            self._take(await flow.receive())
+            await self._sent(batch, self._take)
         return found
 
     def _untold(self) -> tuple[Conversation, str] | None:

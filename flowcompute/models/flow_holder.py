@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
 
 from flowcompute.errors import RunError
 from flowcompute.imports import LateModule
@@ -62,6 +64,17 @@ class FlowHolder:
         if not isinstance(self._flow, flows.AsyncFlow):
             raise self._closed("async with")
         return self._flow
+
+    async def _sent(self, records: np.ndarray, take: Callable[[Any], None]) -> None:
+        """Send records and take what comes of them, as one: a wait that is cancelled has done both or neither."""
+        flow = self._asynchronous()
+        before = flow.sent
+        try:
+            await flow.send(records)
+        finally:
+            # Where asyncio cancels the wait, records that were being computed with count all the same.
+            if flow.sent != before and flow.waiting:
+                take(np.asarray(await flow.receive()))
 
     def _closed(self, how: str) -> RunError:
         return RunError(

@@ -55,6 +55,10 @@ class TextGeneration(FlowHolder, Answer):
         """
         return self._plain().freeze(path, extra=self._progress.plain())
 
+    async def afreeze(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Freeze as `freeze`, where it is open by `async with`."""
+        return await self._asynchronous().freeze(path, extra=self._progress.plain())
+
     # -- tokens ---------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[str]:
@@ -81,9 +85,7 @@ class TextGeneration(FlowHolder, Answer):
                 return piece
             if self._progress.stopped:
                 raise StopAsyncIteration
-            flow = self._asynchronous()
-            await flow.send(self._records())
-            self._take(np.asarray(await flow.receive())[-1])
+            await self._sent(self._records(), lambda made: self._take(made[-1]))
 
     def _records(self) -> np.ndarray:
         """Return what the flow is sent: tokens that the model has not seen, the last of them marked."""

@@ -23,6 +23,11 @@ class WatchedFlow:
         return self._core.sent
 
     @property
+    def waiting(self) -> int:
+        """Results that were not received so far."""
+        return self._core.waiting
+
+    @property
     def skipped(self) -> dict[str, Skipped]:
         """The records dropped since the flow was opened by each element with `on_error=`; also when it is closed.
 
