@@ -83,6 +83,9 @@ class Executor(ABC):
     skip_counters: Sequence[SkipCounter] = ()
     """Counters of dropped records, by element of the pass that may drop some; `reset` leaves them as they are."""
 
+    taken: Sequence[int] = ()
+    """By clock the records that count. A `process` that has failed and left them as they were has changed nothing."""
+
     notes: tuple[str, ...] = ()
     """Departures from the plan, and how trainings are going, in words."""
 

@@ -101,6 +101,11 @@ class PassExecutor(Executor):
         return None if self._repeated is None else self._repeated.repeat(self._kept, arrays)
 
     @property
+    def taken(self) -> tuple[int, ...]:  # type: ignore[override]
+        """By clock the records that count; see `Executor.taken`."""
+        return tuple(self.state.starts)
+
+    @property
     def in_progress(self) -> int:  # type: ignore[override]
         """Runs that were left in progress; see `Executor.in_progress`."""
         return 0 if self._in_place is None else self._in_place.in_progress
@@ -378,6 +383,8 @@ class PassExecutor(Executor):
         Raises:
             DeviceFullError: if that was the smallest slice, and the second time.
         """
+        # Nothing of the slice stays where the next one, or the next batch of a flow, would find it.
+        self.runners.make_room(in_hand=clock.is_root)
         name, items = self.state.plan.device_of(error.element), records[1] - records[0]
         most = self.state.largest.get(clock.id, clock.batch_items)
         less, then = most, "nothing beside them from there on"
@@ -397,7 +404,6 @@ class PassExecutor(Executor):
         note = f"no room on {name} for {items} records of {error.element} at a time: {then}"
         self.state.largest[clock.id] = less
         self._note(clock.id, note, error)
-        self.runners.make_room(in_hand=clock.is_root)
 
     def _note(self, about: int, note: str, error: DeviceFullError) -> None:
         """Tell what is done otherwise than planned: what is newest about something, and a warning the first time."""

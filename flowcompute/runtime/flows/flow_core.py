@@ -15,7 +15,7 @@ import numpy.typing as npt
 from flowcompute.batch import Batch
 from flowcompute.elements import State
 from flowcompute.engine import DRAIN, Executor, PlannedJob, tile_records
-from flowcompute.errors import CheckpointError, RunError
+from flowcompute.errors import CheckpointError, DeviceFullError, RunError
 from flowcompute.metrics import Skipped
 from flowcompute.observe import Observe
 from flowcompute.runtime.events import FlowRecord
@@ -32,7 +32,8 @@ class FlowCore:
     """An opened plan and its state. One thread at a time may compute, while another receives.
 
     Where a computation fails some of its results count and others do not, so nothing more is computed or resolved. What
-    came out before can still be received.
+    came out before can still be received. A device that finds no room for what was sent has taken nothing of it, unless
+    parts went before.
 
     Args:
         job: one pass over feeds.
@@ -122,11 +123,13 @@ class FlowCore:
     def _computing(self, arrays: Mapping[str, np.ndarray] | None = None) -> Iterator[None]:
         """Compute within: what fails fails the flow; what it takes is told, with what was sent."""
         self.check()
-        began_s = time.perf_counter()
+        began_s, taken = time.perf_counter(), self._executor.taken
         try:
             yield
         except BaseException as error:
-            self._failure = error
+            intact = arrays is not None and taken == self._executor.taken and not self._pass.folds_at_once
+            if not (intact and isinstance(error, DeviceFullError)):
+                self._failure = error
             self.record.sent({}, began_s, "failing")
             raise
         self.record.wait(len(self._results), self._waiting_bytes)

@@ -183,6 +183,7 @@ class Flow(WatchedFlow):
 
         Raises:
             RunError: if the records do not fit, or the computation fails.
+            DeviceFullError: if the device has no room. Where `sent` is what it was, the flow may be frozen, or go on.
         """
         with self._using() as core:
             core.send(core.records(array, named))
