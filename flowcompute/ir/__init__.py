@@ -24,6 +24,7 @@ from flowcompute.ir.attention_rows import (
     row_bytes,
     rows_kept,
     rows_seen,
+    rows_taken,
     slots_of,
 )
 from flowcompute.ir.capabilities import DeviceCapabilities
@@ -393,6 +394,7 @@ __all__ = [
     "row_lanes",
     "rows_kept",
     "rows_seen",
+    "rows_taken",
     "scan_tile",
     "seen_as",
     "slots_of",

@@ -13,6 +13,9 @@ PART_ROWS = 64
 PART_STAGES = 2
 """Tiles in local memory at a time."""
 
+FIRST_ROWS = 256
+"""Rows of keys and values of a text that a device with memory of its own takes first: whole tiles."""
+
 _UNBOUNDED = 1 << 62
 
 
@@ -29,6 +32,18 @@ def rows_kept(node: Node) -> int:
     A tile may be read behind the last row. With a window, rows are moved once in as many records as stay.
     """
     return rows_seen(node) * (1 if node.attrs["window"] is None else 2) + ATTENTION_KEYS - 1
+
+
+def rows_taken(rows: int, most: int) -> int:
+    """Return how many rows a device takes where so many are needed: all of them, halved as often as these fit.
+
+    Args:
+        rows: of a text that are needed, `most` at most.
+        most: rows that a text may ever need; see `rows_kept`.
+    """
+    while (half := -(-most // 2)) >= max(rows, FIRST_ROWS):
+        most = half
+    return most
 
 
 def slots_of(node: Node) -> int:

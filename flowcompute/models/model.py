@@ -271,7 +271,7 @@ class Model:
             seed: of the random numbers.
             stop: texts that end the answer, and are no part of it.
             context: tokens at most, prompt and answer; None for what the file says. The memory for so many keys and
-                values is counted in the plan. A discrete device takes all of it at once.
+                values is counted in the plan. A discrete device takes it as the text grows.
             device: as for `fc.run`.
             precision: as for `fc.run`. With "tf32x3" tensor cores multiply weights in blocks: conversations share them.
 

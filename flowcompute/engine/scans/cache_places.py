@@ -14,22 +14,67 @@ import numpy as np
 
 from flowcompute.elements.streams import COUNT, SLOT
 from flowcompute.imports import dataclass
-from flowcompute.ir import ATTENTION_KEYS
+from flowcompute.ir import ATTENTION_KEYS, rows_taken
+
+BEHIND = ATTENTION_KEYS - 1
+"""Rows that may be read behind the last one of a text: the rest of its tile."""
+
+
+ROOM_AHEAD = 32
+"""Records of a batch that slots have room for twice, at most. Launches over no more are repeated on such devices."""
 
 
 class CachePlaces(ABC):
     """Places of the records of a batch, and what caches share them.
 
+    Args:
+        most: rows that each open text may need.
+        grows: whether these are taken as they are needed, not all from the beginning.
+
     Attributes:
+        most: as above.
+        room: rows that there are for each open text.
         caches: whose records these are.
         batch: first record and number of records of the batch that was placed last; None once it was added.
         turn: counts what each of the caches has to know of before a launch, as rows that have moved.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int, *, grows: bool) -> None:
+        self.most, self.room = most, rows_taken(0, most) if grows else most
         self.caches: list[Any] = []
         self.batch: tuple[int, int] | None = None
         self.turn = 0
+
+    @abstractmethod
+    def add(self) -> None:
+        """Count the batch that was placed last among the records before."""
+
+    @abstractmethod
+    def used(self) -> list[int]:
+        """Return for each open text how many rows it has, without the records of a batch that is not added."""
+
+    @abstractmethod
+    def has_room(self, items: int) -> bool:
+        """Check whether so many records get their places in the rows that there are."""
+
+    def reserve(self, rows: int) -> None:
+        """Make room for so many rows of a text, or for the most."""
+        needed = min(rows + BEHIND, self.most)
+        if needed > self.room:
+            self.room = rows_taken(needed, self.most)
+
+    def drops(self, rows: int, keep: int, items: int) -> bool:
+        """Check whether rows of a text are dropped before it gets records: there is no room for these otherwise.
+
+        It is not made where at most half of the rows would be taken then.
+
+        Args:
+            rows: that the text has.
+            keep: those of them that a later record sees.
+            items: records that it gets.
+        """
+        needed = rows + items + BEHIND
+        return needed > self.room and (needed > self.most or 2 * (keep + items + BEHIND) <= self.room)
 
     @abstractmethod
     def mark(self) -> Callable[[], None]:
@@ -67,8 +112,8 @@ class RowPlaces(CachePlaces):
         seen: how many rows before it the next record may see.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, most: int, *, grows: bool) -> None:
+        super().__init__(most, grows=grows)
         self.row = self.seen = 0
         self._items = self._dropped = 0
 
@@ -77,8 +122,20 @@ class RowPlaces(CachePlaces):
         """The row of the next record."""
         return self.row + self._items
 
+    def used(self) -> list[int]:
+        """See `CachePlaces.used`."""
+        return [self.row]
+
+    def has_room(self, items: int) -> bool:
+        """See `CachePlaces.has_room`."""
+        return self.room == self.most or self.end + items + BEHIND <= self.room
+
+    def widen(self, most: int) -> None:
+        """Have so many rows."""
+        self.most = self.room = most
+
     def add(self) -> None:
-        """Count the batch that was placed last among the records before."""
+        """See `CachePlaces.add`."""
         self.row, self._items, self.batch = self.end, 0, None
 
     def place(self, start: int, items: int, seen: int) -> None:
@@ -100,9 +157,11 @@ class RowPlaces(CachePlaces):
     def mark(self) -> Callable[[], None]:
         """See `CachePlaces.mark`."""
         self.add()
-        row, seen, dropped = self.row, self.seen, self._dropped
+        row, seen, dropped, room = self.row, self.seen, self._dropped, self.room
 
         def back() -> None:
+            # A device may have refused what was to be more.
+            self.room = room
             self.begin(max(0, row - (self._dropped - dropped)))
             self.seen = min(seen, self.row)
 
@@ -145,28 +204,43 @@ class SlotPlaces(CachePlaces):
 
     Args:
         slots: how many.
-        part: rows of each slot.
-        most: how many rows a record sees at most.
+        most, grows: see `CachePlaces`.
+        seen: how many rows a record sees at most.
 
     Attributes:
-        part: as above.
-        base: for each slot what is added to the count of a record before it in its slot, for its row. Where it changes,
-            it is another array.
+        base: for each slot what is added to the count of a record before it in its slot, for its row among the `most`
+            rows of each slot. Where it changes, it is another array.
         rows, seen: by slot its rows, and how many of them the next record may see.
     """
 
-    def __init__(self, slots: int, part: int, most: int) -> None:
-        super().__init__()
-        self.part, self._most = part, most
-        self.base = np.arange(slots, dtype=np.int64) * part
+    def __init__(self, slots: int, most: int, seen: int, *, grows: bool) -> None:
+        super().__init__(most, grows=grows)
+        self._most_seen = seen
+        self.base = np.arange(slots, dtype=np.int64) * most
         self.rows, self.seen, self._dropped = (np.zeros(slots, np.int64) for _ in range(3))
         self._runs: dict[int, _SlotRun] = {}
+        self._longest = 0
+
+    def used(self) -> list[int]:
+        """See `CachePlaces.used`."""
+        rows: list[int] = self.rows.tolist()
+        return rows
+
+    def has_room(self, items: int) -> bool:
+        """See `CachePlaces.has_room`."""
+        return self.room == self.most or self._longest + items + BEHIND <= self.room
+
+    def begin(self, rows: np.ndarray) -> None:
+        """Begin with so many rows of each slot, which its next record may see."""
+        self.rows, self.seen, self._runs, self.batch = rows, rows.copy(), {}, None
+        self._longest = int(rows.max())
+        self.reserve(self._longest)
 
     def add(self) -> None:
-        """Count the batch that was placed last among the records before."""
+        """See `CachePlaces.add`."""
         for slot, run in self._runs.items():
             self.rows[slot] += run.items
-            self.seen[slot] = min(run.last + 1, self._most)
+            self.seen[slot] = min(run.last + 1, self._most_seen)
         self._runs, self.batch = {}, None
 
     def place(self, places: np.ndarray, start: int) -> list[tuple[int, int, int]]:
@@ -177,7 +251,7 @@ class SlotPlaces(CachePlaces):
             start: record index of the first one.
 
         Returns:
-            What has to move before: a row, the row where it goes to, and how many rows from there on.
+            What has to move before: a slot, which of its rows go to its beginning from which one on, and how many.
         """
         self.add()
         self.batch, self._runs = (start, len(places)), _runs(places)
@@ -185,16 +259,23 @@ class SlotPlaces(CachePlaces):
         for slot, run in self._runs.items():
             rows = int(self.rows[slot])
             keep = 0 if run.position == 0 else rows
-            if keep + run.items > self.part - (ATTENTION_KEYS - 1):
-                keep = min(run.position, self._most, rows)
-            begin = slot * self.part
+            least = min(run.position, self._most_seen, rows)
+            if self.drops(keep, least, run.items):
+                keep = least
+            self.reserve(keep + run.items)
+            begin = slot * self.most
             if 0 < keep < rows:
-                moves.append((begin + rows - keep, begin, keep))
+                moves.append((slot, rows - keep, keep))
             self._dropped[slot] += rows - keep
             self.rows[slot] = keep
             base = begin + keep - run.before
             if base != self.base[slot]:
                 changed[slot] = base
+        if self.room < self.most:
+            after = [int(self.rows[slot]) + run.items for slot, run in self._runs.items()]
+            self._longest = max(int(self.rows.max()), *after)
+            # Otherwise launches that are repeated were looked up for as long as a full slot waits for its next record.
+            self.reserve(self._longest + min(len(places), ROOM_AHEAD))
         if changed:
             # A kernel in progress may read the one before.
             self.base = self.base.copy()
@@ -207,19 +288,21 @@ class SlotPlaces(CachePlaces):
         rows: np.ndarray = self.base[places[:, SLOT]] + places[:, COUNT]
         return rows
 
-    def widen(self, part: int) -> None:
+    def widen(self, most: int) -> None:
         """Give each slot so many rows."""
-        self.base = self.base + np.arange(len(self.base)) * (part - self.part)
-        self.part = part
+        self.base = self.base + np.arange(len(self.base)) * (most - self.most)
+        self.most = self.room = most
 
     def mark(self) -> Callable[[], None]:
         """See `CachePlaces.mark`."""
         self.add()
         rows, seen, dropped = (one.copy() for one in (self.rows, self.seen, self._dropped))
+        room = self.room
 
         def back() -> None:
-            self._runs, self.batch = {}, None
-            self.rows = np.maximum(0, rows - (self._dropped - dropped))
+            self.begin(np.maximum(0, rows - (self._dropped - dropped)))
             self.seen = np.minimum(seen, self.rows)
+            # See `RowPlaces.mark`.
+            self.room = room
 
         return back

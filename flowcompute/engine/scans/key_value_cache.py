@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from flowcompute.batch import aligned_array
-from flowcompute.engine.scans.cache_places import PlacedCache, RowPlaces
+from flowcompute.engine.scans.cache_places import BEHIND, PlacedCache, RowPlaces
 from flowcompute.errors import RunError
 from flowcompute.graph import Node
-from flowcompute.ir import ATTENTION_KEYS, rows_kept, rows_seen
+from flowcompute.ir import rows_kept, rows_seen
+
+Moves = Callable[[Sequence[tuple[int, int, int]]], bool]
+"""Moves rows to the beginning of their text where they lie on a device: each text with a row, and how many from there
+on. False where the arrays on the host have them."""
 
 
 class KeyValueCache(PlacedCache[RowPlaces]):
@@ -20,43 +24,34 @@ class KeyValueCache(PlacedCache[RowPlaces]):
     Args:
         node: the attention.
         records: of a batch at most.
-        moving: called before rows move.
-        moved: called when they have.
+        moves: moves rows that lie elsewhere; None where the arrays always have them.
+        grows: whether room for rows is made as they are needed; see `CachePlaces`.
 
     Attributes:
         arrays: rows of keys, and rows of values.
         places: of records among the rows; see `PlacedCache`.
     """
 
-    def __init__(
-        self,
-        node: Node,
-        records: int,
-        moving: Callable[[], object] | None = None,
-        moved: Callable[[], object] | None = None,
-    ) -> None:
-        self._node, self._moving, self._moved = node, moving, moved
-        super().__init__(RowPlaces())
+    def __init__(self, node: Node, records: int, moves: Moves | None = None, *, grows: bool = False) -> None:
+        self._node, self._moves, self._grows = node, moves, grows
         self._most = rows_seen(node)
-        self.arrays: tuple[np.ndarray, ...] = ()
-        self.widen(records)
+        super().__init__(RowPlaces(rows_kept(node) + records, grows=grows))
+        self.arrays = row_arrays(node, self.places.most)
 
     def alike(self) -> Hashable:
         """Return the key of caches that give the same records the same places from now on."""
-        return self._most, len(self.arrays[0]), self._node.attrs["context"], self.places.end, self.places.seen
+        at = self.places
+        return self._most, at.most, at.room, self._node.attrs["context"], at.end, at.seen
 
-    def widen(self, records: int) -> bool:
-        """Make room for batches of so many records; tells whether there was none."""
-        rows = rows_kept(self._node) + records
-        if self.arrays and rows <= len(self.arrays[0]):
-            return False
-        old, keys_and_values, end = self.arrays, self._node.element.inputs[1:3], self.places.end
-        # Memory that was not written takes no room on the host.
-        shapes, dtype = [(rows, one.spec.item_numbers) for one in keys_and_values], self._node.spec.dtype
-        self.arrays = tuple(aligned_array(shape, dtype, zeroed=True) for shape in shapes)
-        for new, rest in zip(self.arrays, old, strict=False):
+    def widen(self, records: int) -> None:
+        """Make room for batches of so many records."""
+        rows, end = rows_kept(self._node) + records, self.places.end
+        if rows <= self.places.most:
+            return
+        old, self.arrays = self.arrays, row_arrays(self._node, rows)
+        for new, rest in zip(self.arrays, old, strict=True):
             new[:end] = rest[:end]
-        return True
+        self.places.widen(rows)
 
     def place(self, start: int, items: int, positions: np.ndarray | None) -> None:
         """Place the records of a batch. Where there is no room, rows go that no later record sees.
@@ -74,29 +69,21 @@ class KeyValueCache(PlacedCache[RowPlaces]):
             first, last, highest = int(positions[0]), int(positions[-1]), int(positions.max())
         refuse_longer(self._node, start, highest)
         places = self.places
-        if self._has_no_room(places.end + items):
-            self._drop(first)
+        places.add()
+        keep = min(first, self._most, places.row)
+        if places.drops(places.row, keep, items):
+            row = places.row - keep
+            for cache in places.caches:
+                cache.move(row, keep)
+            places.drop(row)
+        places.reserve(places.row + items)
         places.place(start, items, min(last + 1, self._most))
-
-    def _has_no_room(self, rows: int) -> bool:
-        return rows > len(self.arrays[0]) - (ATTENTION_KEYS - 1)
-
-    def _drop(self, first: int) -> None:
-        """Drop the rows that no record sees from the one on that is `first` in its text."""
-        end = self.places.end
-        keep = min(first, self._most, end)
-        for cache in self.places.caches:
-            cache.move(end - keep, keep)
-        self.places.drop(end - keep)
 
     def move(self, row: int, rows: int) -> None:
         """Move rows to the beginning."""
-        if self._moving is not None:
-            self._moving()
-        for array in self.arrays:
-            array[:rows] = array[row : row + rows].copy()
-        if self._moved is not None:
-            self._moved()
+        if self._moves is None or not self._moves([(0, row, rows)]):
+            for array in self.arrays:
+                array[:rows] = array[row : row + rows].copy()
 
     def snapshot(self) -> dict[str, Any]:
         """Return the rows that the next record may see."""
@@ -119,11 +106,18 @@ class KeyValueCache(PlacedCache[RowPlaces]):
         for array, new, one in zip(self.arrays, kept, self._node.element.inputs[1:3], strict=True):
             if (new.dtype, new.shape) != (array.dtype, (rows, *one.spec.shape)):
                 raise ValueError(f"rows {new.dtype}{new.shape} of keys or values")
-            if self._has_no_room(rows):
+            if rows + BEHIND > self.places.most:
                 raise ValueError(f"{rows} rows of keys and values")
             array[:rows] = new.reshape(rows, array.shape[1])
-        self.share(RowPlaces())
+        self.share(RowPlaces(self.places.most, grows=self._grows))
         self.places.begin(rows)
+        self.places.reserve(rows)
+
+
+def row_arrays(node: Node, rows: int) -> tuple[np.ndarray, ...]:
+    """Make memory for rows of keys and of values. What is not written takes no room on the host."""
+    dtype, every = node.spec.dtype, node.element.inputs[1:3]
+    return tuple(aligned_array((rows, one.spec.item_numbers), dtype, zeroed=True) for one in every)
 
 
 def refuse_longer(node: Node, start: int, last: int) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from flowcompute.gpu.device import ROOM, Device, cl
 from flowcompute.gpu.memory.device_buffers import DeviceArena, HostBuffers
+from flowcompute.gpu.memory.growing_rows import DeviceRows
 from flowcompute.gpu.memory.kernel_memory import Memory
 from flowcompute.gpu.memory.recording import Again, Fetch, Push, Recording
 from flowcompute.gpu.memory.transfers import Transfers
@@ -107,7 +108,7 @@ class DeviceMemory(Memory):
     queue.
     """
 
-    records = True
+    records = rows_grow = True
 
     def __init__(self, device: Device, staging_bytes: int, device_bytes: int | None = None) -> None:
         self._device = device
@@ -127,6 +128,7 @@ class DeviceMemory(Memory):
         self._prefetched: dict[Hashable, tuple[np.ndarray, Future[None]]] = {}
         self._prefetcher: ThreadPoolExecutor | None = None
         self._pinned_rooms: list[np.ndarray] = []
+        self._rows: dict[Hashable, DeviceRows] = {}
         self._is_deferred = False
 
     def reuse(self, buffers: Mapping[Hashable, BufferAssignment]) -> None:
@@ -246,6 +248,15 @@ class DeviceMemory(Memory):
     def state(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
         """Return a separate buffer, filled at the first call."""
         return self.input(key, array, fresh=False)
+
+    def rows(self, key: Hashable, arrays: Sequence[np.ndarray]) -> DeviceRows:
+        """Return rows that take no more of the device than is needed; see `Memory.rows`."""
+        if key in self._rows:
+            self.wait()
+            self.replaced()
+            self._rows.pop(key).close()
+        made = self._rows[key] = DeviceRows(self, key, arrays, self._device, self._arena, self._transfers)
+        return made
 
     def finish(self, outputs: Sequence[cl.Buffer]) -> None:  # noqa: ARG002 - nothing to map
         """Wait for the kernels so far."""
@@ -385,7 +396,7 @@ class DeviceMemory(Memory):
         with ExitStack() as all_of_it:
             # The stack closes from the last to the first, also where one fails.
             all_of_it.callback(self._free_pinned_rooms)
-            for buffers in (self._buffers, self._slots, self._current, self._slot_values):
+            for buffers in (self._buffers, self._slots, self._current, self._slot_values, self._rows):
                 all_of_it.callback(buffers.clear)
             all_of_it.callback(self._arena.close)
             all_of_it.callback(self._unpin)

@@ -23,11 +23,12 @@ class Memory(ABC):
         in_place: whether kernels work on the very bytes of arrays.
         replaced: called before a buffer that kernels may know is given back.
         records: whether runs can be recorded.
+        rows_grow: whether `rows` takes memory as it is needed.
         recording: notes all that crosses and all that is launched, while a run is recorded.
     """
 
     in_place = False
-    records = False
+    records = rows_grow = False
     recording: Recording | None = None
     replaced: Callable[[], None] = staticmethod(lambda: None)
 
@@ -79,6 +80,15 @@ class Memory(ABC):
     @abstractmethod
     def state(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
         """Return a buffer that kernels read and change. It begins with the content of `array`, also after `forget`."""
+
+    def rows(self, key: Hashable, arrays: Sequence[np.ndarray]) -> Rows:
+        """Return the rows of these arrays as kernels extend them; they begin with what is in the arrays.
+
+        Args:
+            key: names them; others that had it are given back.
+            arrays: `(texts, rows, numbers)`, as long as they may ever get.
+        """
+        return Rows(self, key, arrays)
 
     @abstractmethod
     def finish(self, outputs: Sequence[cl.Buffer]) -> None:
@@ -174,3 +184,62 @@ class Memory(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release every buffer."""
+
+
+class Rows:
+    """Rows that kernels extend, of as many texts as may be open, in arrays of the same texts and rows.
+
+    Args:
+        memory: where kernels find them, in buffers as large as the arrays.
+        key, arrays: see `Memory.rows`.
+
+    Attributes:
+        grows: whether buffers have room for fewer rows than the arrays, and get more as they are needed.
+        room: rows of each text that buffers have room for. Those of a text follow those of the one before.
+    """
+
+    grows = False
+
+    def __init__(self, memory: Memory, key: Hashable, arrays: Sequence[np.ndarray]) -> None:
+        self._memory, self._arrays = memory, arrays
+        self._keys = [(key, part) for part in range(len(arrays))]
+        self.room = arrays[0].shape[1]
+        self.forget()
+
+    def make_room(self, room: int, used: Sequence[int]) -> None:
+        """Make room for so many rows of each text; nothing has changed where that fails.
+
+        Args:
+            room: rows of each text.
+            used: by text the rows that count.
+
+        Raises:
+            DeviceFullError: if the device has none.
+        """
+
+    def buffer(self, part: int, used: Sequence[int]) -> cl.Buffer:
+        """Return the buffer of an array, in which these rows of each text count."""
+        del used
+        return self._memory.state(self._keys[part], self._arrays[part])
+
+    def move(self, moves: Sequence[tuple[int, int, int]], used: Sequence[int]) -> bool:
+        """Move rows to the beginning of their text, on the device; False where that is left to the arrays.
+
+        Args:
+            moves: a text, from which row on, and how many.
+            used: see `make_room`.
+        """
+        del moves
+        self.fetch(used)
+        self.forget()
+        return False
+
+    def fetch(self, used: Sequence[int]) -> None:
+        """Bring the rows that count into the arrays."""
+        del used
+        for key, array in zip(self._keys, self._arrays, strict=True):
+            self._memory.fetch(key, array)
+
+    def forget(self) -> None:
+        """Begin with what is in the arrays from now on."""
+        self._memory.forget({*self._keys})

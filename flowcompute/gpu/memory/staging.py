@@ -122,13 +122,13 @@ class Staging:
 
         self._through_blocks(data.size, fill, send)
 
-    def download(self, buffer: cl.Buffer, data: np.ndarray, queue: cl.CommandQueue) -> None:
-        """Fill `data` (bytes) from the start of a buffer, in the queue's order. It is complete on return."""
+    def download(self, buffer: cl.Buffer, data: np.ndarray, queue: cl.CommandQueue, at_bytes: int = 0) -> None:
+        """Fill `data` (bytes) from a place in a buffer, in the queue's order. It is complete on return."""
 
         def bring(block: _StagingBlock, start: int, stop: int) -> None:
             part = block.array[: stop - start]
             with self._asking:
-                read_buffer(queue, buffer, part, start)
+                read_buffer(queue, buffer, part, at_bytes + start)
             pieces = _pieces(block, stop - start)
             block.copies = self._threads.begin(
                 [partial(np.copyto, data[start + at : start + at + len(piece)], piece) for at, piece in pieces],

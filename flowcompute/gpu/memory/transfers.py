@@ -102,14 +102,14 @@ class Transfers:
             with self._enqueuing:
                 cl.enqueue_copy(queue, buffer, part, dst_offset=start, is_blocking=True)
 
-    def download(self, buffer: cl.Buffer, array: np.ndarray, queue: cl.CommandQueue) -> None:
-        """Fill a C-contiguous array from the start of a buffer, in the queue's order. It is complete on return."""
+    def download(self, buffer: cl.Buffer, array: np.ndarray, queue: cl.CommandQueue, *, at_bytes: int = 0) -> None:
+        """Fill a C-contiguous array from a place in a buffer, in the queue's order. It is complete on return."""
         assert array.flags.c_contiguous
         if self._down.takes(array.nbytes) and not self._pinned.holds(array):
-            self._down.download(buffer, as_bytes(array), queue)
+            self._down.download(buffer, as_bytes(array), queue, at_bytes)
         elif array.nbytes:
             with self._reading:
-                read_buffer(queue, buffer, as_bytes(array))
+                read_buffer(queue, buffer, as_bytes(array), at_bytes)
 
     def close(self) -> None:
         """Wait for the transfers in progress and free the blocks. Calling it twice does nothing."""

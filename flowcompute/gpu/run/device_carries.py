@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -54,9 +54,10 @@ class DeviceCarry(Carry):
         value: the scan's.
         stays: whether launches over as many records differ in their places and numbers alone.
         places: of records, which others may share; None where it has none.
+        grows: whether its buffers are replaced by larger ones at times.
     """
 
-    stays = False
+    stays = grows = False
     places: CachePlaces | None = None
 
     def __init__(self, node: Node, memory: Memory, *states: np.ndarray) -> None:
@@ -89,6 +90,11 @@ class DeviceCarry(Carry):
     def advanced(self, position: int) -> None:
         """Note that the launch has ended, with the record before `position`."""
         self._position = position
+
+    def has_room(self, items: int) -> bool:
+        """Check whether a launch over so many records finds the buffers of the last one."""
+        del items
+        return True
 
     def buffer(self, argument: Argument) -> cl.Buffer:
         """Return what an argument of the kernel points to."""
@@ -222,6 +228,13 @@ class TileCarry(DeviceCarry):
 class CacheCarry(DeviceCarry):
     """The keys and values of the records before, which kernels extend. Caches that are alike share their places.
 
+    A device with memory of its own takes as much for them as they need so far.
+
+    Args:
+        node: the attention.
+        memory: where the device finds them.
+        states: other numbers, at the beginning.
+
     Attributes:
         places: of the records.
     """
@@ -229,10 +242,25 @@ class CacheCarry(DeviceCarry):
     stays = marks_alone = True
     _cache: KeyValueCache | SlotCache
 
+    def __init__(self, node: Node, memory: Memory, *states: np.ndarray) -> None:
+        texts = slots_of(node)
+        arrays = [one.reshape(texts, len(one) // texts, -1) for one in self._cache.arrays]
+        self._rows = memory.rows(("rows", node.id), arrays)
+        super().__init__(node, memory, *states)
+
     @property
     def places(self) -> CachePlaces:  # type: ignore[override]
         """Places of the records among the rows of the cache."""
         return self._cache.places
+
+    @property
+    def grows(self) -> bool:  # type: ignore[override]
+        """True on a device with memory of its own."""
+        return self._rows.grows
+
+    def has_room(self, items: int) -> bool:
+        """See `DeviceCarry.has_room`."""
+        return not self._rows.grows or (self._rows.room >= self.places.room and self.places.has_room(items))
 
     def alike(self) -> Hashable:
         """See `Carry.alike`: places are those of the same records of texts, on one device."""
@@ -242,6 +270,16 @@ class CacheCarry(DeviceCarry):
         """See `Carry.join`."""
         self._cache.share(other._cache.places)  # type: ignore[arg-type]
 
+    def begin(self, launch: ScanLaunch) -> int:
+        """Make room for the rows of a launch, which have their places; see `DeviceCarry.begin`.
+
+        Raises:
+            DeviceFullError: if the device has none. Rows stay where they are.
+        """
+        if self._rows.room < self.places.room:
+            self._rows.make_room(self.places.room, self.places.used())
+        return super().begin(launch)
+
     def again(self, launch: ScanLaunch) -> Callable[[], int]:
         """See `DeviceCarry.again`: a launch writes the same rows again, and reads none of them before."""
         return partial(self.begin, launch)
@@ -249,10 +287,19 @@ class CacheCarry(DeviceCarry):
     def advanced(self, position: int) -> None:
         """Do nothing: records are added when the next ones are placed."""
 
+    def buffer(self, argument: Argument) -> cl.Buffer:
+        """See `DeviceCarry.buffer`."""
+        return self._rows.buffer(argument.part, self.places.used())
+
     def fetched(self) -> tuple[np.ndarray, ...]:
-        """See `DeviceCarry.fetched`."""
-        self.places.turn += 1
-        return super().fetched()
+        """See `DeviceCarry.fetched`; gives the keys and values, as far as they count."""
+        places = self.places
+        places.turn += 1
+        places.add()
+        if self._is_ahead:
+            self._rows.fetch(places.used())
+            self._is_ahead = False
+        return self._cache.arrays
 
     def mark(self) -> Callable[[], None]:
         """See `Carry.mark`; nothing is copied."""
@@ -268,9 +315,22 @@ class CacheCarry(DeviceCarry):
         self._cache.restore(state)
         self._begin_anew()
 
+    def _move(self, moves: Sequence[tuple[int, int, int]]) -> bool:
+        """Move rows where they are newest; see `Moves`."""
+        self.places.turn += 1
+        if not self._is_ahead:
+            self._rows.forget()
+            return False
+        used = self.places.used()
+        for text, row, rows in moves:
+            used[text] = row + rows
+        self._is_ahead = self._rows.move(moves, used)
+        return self._is_ahead
+
     def _begin_anew(self) -> None:
         self.places.turn += 1
-        super()._begin_anew()
+        self._rows.forget()
+        self._is_ahead = False
 
 
 class AttentionCarry(CacheCarry):
@@ -285,9 +345,9 @@ class AttentionCarry(CacheCarry):
     _cache: KeyValueCache
 
     def __init__(self, node: Node, memory: Memory, batch_items: int) -> None:
-        self._cache = KeyValueCache(node, batch_items, self.fetched, self._begin_anew)
+        self._cache = KeyValueCache(node, batch_items, self._move, grows=memory.rows_grow)
         self._has_positions = len(node.inputs) > 3
-        super().__init__(node, memory, *self._cache.arrays)
+        super().__init__(node, memory)
 
     def begin(self, launch: ScanLaunch) -> int:
         """Make room for the records of a launch; gives the row of the first one.
@@ -314,10 +374,10 @@ class SlotCarry(CacheCarry):
     _cache: SlotCache
 
     def __init__(self, node: Node, memory: Memory, batch_items: int) -> None:
-        self._cache = SlotCache(node, batch_items, self.fetched, self._begin_anew)
-        self._base = self._cache.places.base
+        self._cache = SlotCache(node, batch_items, self._move, grows=memory.rows_grow)
+        self._based: tuple[np.ndarray, int] | None = None
         # Launches that are repeated read this very array.
-        super().__init__(node, memory, *self._cache.arrays, self._base.copy())
+        super().__init__(node, memory, np.empty_like(self._cache.places.base))
 
     def begin(self, launch: ScanLaunch) -> int:
         """Make room for the records of a launch; gives 0, since each has its row by its place.
@@ -327,15 +387,23 @@ class SlotCarry(CacheCarry):
         """
         if launch.items and self.places.batch != (launch.start, launch.items):
             self._cache.place(launch.start, launch.on_host(3))
-        base = self._cache.places.base
-        if self._base is not base:
+        super().begin(launch)
+        base, room = self._cache.places.base, self._rows.room
+        if self._based is None or self._based[0] is not base or self._based[1] != room:
             # A kernel in progress may read it.
             self._memory.wait()
-            self._base = base
-            np.copyto(self._states[-1], base)
-            self._memory.forget({("state", self._node.id, len(self._states) - 1)})
-        super().begin(launch)
+            self._based = base, room
+            np.add(base, np.arange(len(base)) * (room - self.places.most), out=self._states[0])
+            self._memory.forget({self._base_key})
         return 0
+
+    def buffer(self, argument: Argument) -> cl.Buffer:
+        """See `DeviceCarry.buffer`."""
+        return super().buffer(argument) if argument.part < 2 else self._memory.state(self._base_key, self._states[0])
+
+    @property
+    def _base_key(self) -> Hashable:
+        return "state", self._node.id, 2
 
 
 def make_device_carry(node: Node, kernel: Kernel, memory: Memory, batch_items: int) -> DeviceCarry:

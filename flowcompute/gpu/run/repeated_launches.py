@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
+from weakref import WeakSet
 
 import numpy as np
 
@@ -105,6 +106,13 @@ class RepeatedLaunch:
             self.carry.advanced(start + self.items)
 
 
+class HoldsLaunches(Protocol):
+    """Who holds launches, and with them buffers of the device."""
+
+    def let_go(self) -> None:
+        """Let go of them: they are not repeated any more."""
+
+
 class RepeatedLaunches:
     """The last launch of each step over each number of records, as far as it may be repeated.
 
@@ -120,7 +128,12 @@ class RepeatedLaunches:
         self._scans = scans
         self._passing = passing
         self._last = Recent[int, dict[str, RepeatedLaunch]](MOST_KINDS, dict)
+        self._sequences = WeakSet[HoldsLaunches]()
         self.changes = 0
+
+    def watch(self, sequence: HoldsLaunches) -> None:
+        """Have somebody who holds launches let go of them once all are forgotten."""
+        self._sequences.add(sequence)
 
     def passes(self, kernel: Kernel) -> bool:
         """Check whether a kernel reads or makes values that pass."""
@@ -133,7 +146,8 @@ class RepeatedLaunches:
         last = self.last(step, kernel, batch_slice.items)
         if last is None:
             return None
-        if last.carry is not None and self._scans.get(last.carry.value) is not last.carry:
+        carry = last.carry
+        if carry is not None and (self._scans.get(carry.value) is not carry or not carry.has_room(last.items)):
             return None
         for value, array in last.arrays:
             if (outputs[value] if value in outputs else batch_slice.array(value)) is not array:
@@ -202,6 +216,8 @@ class RepeatedLaunches:
                     del by_step[name]
 
     def clear(self) -> None:
-        """Forget all launches, and let go of their arrays."""
+        """Forget all launches, and let go of their arrays and buffers."""
         self._last.clear()
+        for one in [*self._sequences]:
+            one.let_go()
         self.changes += 1

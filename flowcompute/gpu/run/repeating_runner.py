@@ -137,7 +137,9 @@ class RepeatingRunner(TransferringRunner):
         assert self._launcher is not None
         with self._told(known[0].step):
             made = self._chains.joined(known, self._launcher, build=build)
-        return LaunchSequence(known if made is None else made), made is None
+        sequence = LaunchSequence(known if made is None else made)
+        self._repeated.watch(sequence)
+        return sequence, made is None
 
     def repeat(self, joined: LaunchSequence, batch_slice: BatchSlice) -> bool:
         """Launch steps as they were launched last, where nothing but the record index differs."""

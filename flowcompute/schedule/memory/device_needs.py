@@ -12,6 +12,7 @@ from flowcompute.graph import Graph
 from flowcompute.imports import dataclass
 from flowcompute.ir import FoldSpec
 from flowcompute.schedule.backend_description import BackendDescription
+from flowcompute.schedule.memory.attention_memory import attention_growth
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.transfer_plan import TransferPlan, device_edges
 from flowcompute.schedule.placement import HEADROOM, Residents, device_budget
@@ -106,6 +107,7 @@ def find_other_devices(
         edges = device_edges(
             graph, mine, folds, TransferPlan.of(one_pass, by_hand=config.by_hand, placement=number), depth
         )
+        edges += attention_growth(graph, mine.clocks)
         budget = device_budget(placement.capabilities.memory_bytes, config.device_memory_bytes)
         fixed = Residents(graph, mine).within(sys.maxsize).lines
         found.append(OtherDevices(placement.capabilities.name, budget, fixed, tuple(edges)))

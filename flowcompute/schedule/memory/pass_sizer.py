@@ -12,7 +12,7 @@ from flowcompute.graph import Graph
 from flowcompute.imports import dataclass
 from flowcompute.ir import DeviceCapabilities, FoldSpec
 from flowcompute.schedule.backend_description import BackendDescription
-from flowcompute.schedule.memory.attention_memory import ATTENTION_STATE
+from flowcompute.schedule.memory.attention_memory import ATTENTION_STATE, attention_growth
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.device_needs import (
     DeviceTooSmallError,
@@ -284,7 +284,9 @@ class PassSizer:
         if self.capabilities.host_memory:
             return []
         transfer_plan = TransferPlan.of(self.one, by_hand=self.config.by_hand, placement=self.backend.main)
-        return device_edges(self.graph, self.mine, self.folds, transfer_plan, batches_of_each(depth, self.capabilities))
+        each = batches_of_each(depth, self.capabilities)
+        found = device_edges(self.graph, self.mine, self.folds, transfer_plan, each)
+        return found + attention_growth(self.graph, self.mine.clocks)
 
     def _fits_device(self, on_device: list[BatchBuffers], items: int) -> bool:
         """Check whether batches of `items` records fit with as many operands streamed as possible."""

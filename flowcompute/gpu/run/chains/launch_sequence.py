@@ -29,6 +29,7 @@ class LaunchSequence:
     def __init__(self, each: Sequence[RepeatedLaunch | LaunchChain]) -> None:
         self.each: Sequence[RepeatedLaunch | LaunchChain | BoundLaunches] = each
         self.launches = [one for some in each for one in some.launches]
+        self._growing = [one.carry for one in self.launches if one.carry is not None and one.carry.grows]
         self._kept: Mapping[str, RepeatedLaunch] | None = None
         self._changes = 0
         self._count: RepeatedCount | None = None
@@ -39,12 +40,18 @@ class LaunchSequence:
         return len(self.each)
 
     def are_last(self, repeated: RepeatedLaunches) -> bool:
-        """Check whether each is the last launch of its kind, and changes what is carried now."""
+        """Check whether each is the last launch of its kind, and changes what is carried now, where there is room."""
+        if not self.launches:
+            return False
         kept = repeated.kept(self.launches[0].items)
         if kept is not self._kept or self._changes != repeated.changes:
             self._kept = kept if repeated.are_last(self.launches) else None
             self._changes = repeated.changes
-        return self._kept is not None
+        return self._kept is not None and all(one.has_room(self.launches[0].items) for one in self._growing)
+
+    def let_go(self) -> None:
+        """See `HoldsLaunches.let_go`."""
+        self.each, self.launches, self._growing, self._kept = (), [], [], None
 
     def are_counted(self, log: LaunchLog) -> bool:
         """Tell the log of an executor that all are launched again; False where one is to be timed first."""
