@@ -29,7 +29,6 @@ from flowcompute.fuse.horizontal import merge_horizontally
 from flowcompute.fuse.late_choices import LateChoices
 from flowcompute.fuse.producers import FusedProducers
 from flowcompute.fuse.reasons import Reason
-from flowcompute.fuse.recomputed_outputs import recompute_outputs
 from flowcompute.fuse.region import Access, Layout, Region
 from flowcompute.fuse.sharing import Sharing, share_launches
 from flowcompute.fuse.stencils import Stencil
@@ -421,7 +420,6 @@ def build_regions(
     sharing: Sharing | None = None,
     opened: Mapping[int, OpenedView] | None = None,
     folds_apart: bool = False,
-    recomputes: bool = False,
 ) -> tuple[list[Region], list[int], list[Reason]]:
     """Group the nodes `fused` (in topological order) into regions.
 
@@ -437,7 +435,6 @@ def build_regions(
         sharing: which kernels may share a launch; None where none can.
         opened: views that kernels read through. What they are of is not among `wanted` for their sake.
         folds_apart: whether no kernel reduces rows and folds columns, as on GPUs; see `docs/decisions/0222`.
-        recomputes: whether readers compute cheap results again, as on GPUs; see `recomputed_outputs`.
 
     Returns:
         The regions, ids of the folds that read records on the host, and the reason for each boundary.
@@ -449,10 +446,6 @@ def build_regions(
         builder.add(graph.nodes[i])
     reasons = builder.reasons + merge_horizontally(builder)
     regions = builder.regions(wanted)
-    if recomputes:
-        read = wanted.union(*(graph.nodes[i].inputs for i in builder.host_folds))
-        regions, told = recompute_outputs(graph, regions, read)
-        reasons += told
     if sharing is not None:
         regions, told = share_launches(builder, regions, wanted, sharing)
         reasons += told

@@ -9,8 +9,7 @@ from flowcompute.imports import dataclass
 class Reason:
     """A reason for a decision of the planner.
 
-    `kind` is "again", "blocks", "cache", "cut", "device", "form", "input", "isolate", "knob", "launch", "recompute" or
-    "train".
+    `kind` is "blocks", "cache", "cut", "device", "form", "input", "isolate", "knob", "launch", "recompute" or "train".
     """
 
     kind: str

@@ -194,7 +194,6 @@ class StepMaker:
             sharing=self._sharing,
             opened=opened,
             folds_apart=self._capabilities.code_shape == "gpu",
-            recomputes=self._capabilities.code_shape == "gpu",
         )
         made_here = {i for region in regions for i in region.outputs}
         found = {i: self._read_on_device(self.graph.nodes[i], made_here, places) for i in host_folds}
