@@ -16,6 +16,7 @@ from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.source import AsyncReader, Reader, Source
 from flowcompute.engine.backend import Backend, Executor, PlannedJob
 from flowcompute.gpu.render import render
+from flowcompute.graph.graph import Graph
 from flowcompute.ir.capabilities import DeviceCapabilities
 from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.explain.plan_view import Plan
@@ -367,8 +368,8 @@ class Job:
         )
         each = Pass(clocks=(clock,), before=(), after=(), sinks=tuple(self.sinks))
         plan = Plan(
-            graph=SimpleNamespace(nodes=()),
-            asked=SimpleNamespace(nodes=()),
+            graph=Graph((), ()),
+            asked=Graph((), ()),
             shaping=Shaping(float64=True, fused=False),
             passes=(each,) * self.passes,
             folds={},

@@ -97,7 +97,7 @@ async def test_a_busy_stage_is_named_before_its_thread_returns(operation, elemen
         returned.set()
 
     async def time_passes():
-        await trio.to_thread.run_sync(reached.wait)
+        await trio.to_thread.run_sync(reached.wait, abandon_on_cancel=True)
         # Once all tasks wait and only the held stage is at work, nothing else can move any more.
         busy = []
         while busy != [element]:
