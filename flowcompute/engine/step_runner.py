@@ -24,7 +24,7 @@ from flowcompute.errors import DeviceFullError, FlowError, RunError
 from flowcompute.graph import Node
 from flowcompute.ir import is_copied, view_array
 from flowcompute.schedule import Clock, NodeStep, RegionStep, Step, device_folds
-from flowcompute.schedule.memory import gives_records, lasting_values, placeholder_array
+from flowcompute.schedule.memory import lasting_values, placeholder_array
 
 Room = Callable[[int, int, int], np.ndarray]
 """`room(value, offset, items)` gives host memory for a value that only other steps take; see `HostIntermediates`."""
@@ -111,7 +111,7 @@ class StepRunner:
                 name = steps[place].name if stretch is None else stretch.last
                 place += 1 if stretch is None else stretch.steps
                 self.seconds[name] += time.perf_counter() - began
-                if self._state.one_pass.folds_at_once and taken.pushes and gives_records(steps[place - 1]):
+                if self._state.one_pass.folds_at_once and taken.pushes:
                     # What they read has the memory of later values.
                     self.wait(name)
                     self.has_folded = True
@@ -239,12 +239,12 @@ class StepRunner:
         if step.there:
             taken.push_later(step.name, self._runners[0].fold(step, self._state.folds[node.id], taken))
             return
-        if node.kind is Kind.FOLD:
-            taken.push_later(step.name, partial(self._push_records, node, self._folded(node, taken)))
-            return
         if node.id not in self._strided or node.id in outputs:
             # It reads what kernels may still be computing, or writes where they may still be reading.
             self._runners.wait()
+        if node.kind is Kind.FOLD:
+            taken.push_later(step.name, partial(self._push_records, node, self._folded(node, taken)))
+            return
         made_alone = taken.values[node.id] = self._alone(step, taken, outputs)
         if node.id in outputs and made_alone is not outputs[node.id]:
             np.copyto(outputs[node.id], made_alone)
@@ -294,8 +294,6 @@ class StepRunner:
 
     def _push_records(self, node: Node, arrays: Sequence[np.ndarray]) -> None:
         with _named(node):
-            # Kernels may still be computing them.
-            self._runners.wait()
             self._state.folds[node.id].push_records(arrays)
 
 

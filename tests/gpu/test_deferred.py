@@ -20,8 +20,6 @@ from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.gpu.run.repeating_runner import FEW_IN_PLACE
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.lower.scan.host_reasons import LEAST_SEQUENCES
-from flowcompute.schedule import planner
-from flowcompute.schedule.steps import RegionStep
 
 pytestmark = pytest.mark.slow
 
@@ -315,32 +313,3 @@ def test_a_launch_that_fails_in_a_stretch_is_named() -> None:
         with pytest.raises(fc.RunError, match="at most 8 records, as context= says") as raised:
             flow.send(numbers(1))
     assert raised.value.records == (8, 9)
-
-
-@pytest.mark.parametrize("tight", [False, True])
-def test_folds_of_a_slice_are_waited_for_once(waits: mock.Mock, tight: bool) -> None:
-    """Sums over records within kernels, of which the host is given blocks; also where folds take records at once."""
-    x = fc.source(numbers(6))
-    held = [fc.parameter(WEIGHTS[place][0] / 8, name=f"w{place}") for place in range(LAYERS)]
-    h: Any = x
-    for one in held:
-        h = fc.tanh(h * one).sum(axis=1)[:, None] * x
-    loss, losses, make = (h * h).mean(), [], planner.make_plan
-    for batch_bytes in (1, 1 << 20):
-        strategy = fc.Strategy(batch_bytes=batch_bytes, joined_batches=1)
-        with (
-            mock.patch.object(planner, "make_plan", lambda *of, **more: make(*of, **{**more, "tight": tight})),
-            fc.train.Trainer(held, fc.train.sgd(0.1), device="cpu", strategy=strategy) as trainer,
-        ):
-            losses += [trainer.step(loss), trainer.step(loss)]
-            ((_, job),) = trainer._jobs
-            (one,) = job.plan.passes
-            slices = -(-6 // one.batch_items)
-            folding = sum(bool(step.region.folds) for step in one.steps if isinstance(step, RegionStep))
-            assert (one.folds_at_once, folding >= LAYERS) == (tight, True)
-            waits.reset_mock()
-            losses.append(trainer.step(loss))
-            # Not once for each fold of a slice.
-            assert waits.call_count <= 2 * slices + 1
-    assert losses[:3] == losses[3:]
-    assert waits.call_count

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowcompute.engine import BatchSlice, PassState
-from flowcompute.engine.folds import Fold, Merged
+from flowcompute.engine.folds import Fold
 from flowcompute.gpu.run.folds import DeviceMerges, FoldBlocks
 from flowcompute.gpu.run.prepared_launches import PreparedLaunch
 from flowcompute.gpu.run.recording_runner import RecordingRunner
@@ -123,20 +123,9 @@ class FoldingRunner(RecordingRunner):
             self._push(known.step, fold, known.kernel, batch_slice, 0, known.blocks)
 
     def _push(
-        self,
-        step: RegionStep,
-        fold: int,
-        kernel: Kernel,
-        batch_slice: BatchSlice,
-        phase: int,
-        blocks: int,
-        *,
-        deferred: bool = False,
+        self, step: RegionStep, fold: int, kernel: Kernel, batch_slice: BatchSlice, phase: int, blocks: int
     ) -> None:
-        """Bring the results of blocks to the host, and give them to their fold when the slice has succeeded.
-
-        Where the launch was deferred they are brought by then, too.
-        """
+        """Bring the results of blocks to the host, and give them to their fold when the slice has succeeded."""
         state, items = self.state.folds[fold], batch_slice.items
         if isinstance(state, DeviceMerges):
             made = self.memory.output(("partial", fold, 0), self._blocks.parts(fold, blocks)["partial", fold, 0])
@@ -145,19 +134,11 @@ class FoldingRunner(RecordingRunner):
             batch_slice.push_later(step.name, partial(state.push_blocks, made, phase, items, canonical=canonical))
             return
         parts = self._blocks.parts(fold, blocks)
-
-        def bring() -> list[Merged]:
-            for key, array in parts.items():
-                self.memory.fetch(key, array)
-            return self._blocks.merge(fold, kernel, batch_slice.start, items, partial(self._merge, batch_slice))
-
-        def push(merged: list[Merged] | None) -> None:
-            if merged is None:
-                with self._told(step):
-                    merged = bring()
-            self._blocks.push(state, fold, kernel, [*parts.values()], items, phase, merged)
-
-        batch_slice.push_later(step.name, partial(push, None if deferred else bring()))
+        for key, array in parts.items():
+            self.memory.fetch(key, array)
+        merged = self._blocks.merge(fold, kernel, batch_slice.start, items, partial(self._merge, batch_slice))
+        push = partial(self._blocks.push, state, fold, kernel, [*parts.values()], items, phase, merged)
+        batch_slice.push_later(step.name, push)
 
     def _merge(self, batch_slice: BatchSlice, kernel: Kernel, sizes: Sequence[int], groups: int) -> None:
         values = [self._argument(one, batch_slice, {}, True) for one in kernel.arguments]

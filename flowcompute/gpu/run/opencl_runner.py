@@ -216,8 +216,7 @@ class OpenCLRunner(FoldingRunner):
             return
         kernel = self.adopted.get(kernel.name, kernel).of_items(items)
         deferred = self._is_deferred(step, items)
-        repeats = deferred and self._may_repeat(step) and not self._gives_blocks(step)
-        last = self._repeated.find(step, kernel, batch_slice, outputs) if repeats else None
+        last = self._repeated.find(step, kernel, batch_slice, outputs) if deferred and self._may_repeat(step) else None
         self._written = []
         if last is not None and (self.log is None or self.log.launched_again(self.log.repeated((step.name,)))):
             self._launch_again([last], batch_slice, outputs)
@@ -264,7 +263,7 @@ class OpenCLRunner(FoldingRunner):
         for i, array in outputs.items() if not (deferred and self.memory.in_place) else ():
             self._bring(i, array)
         for fold in region.folds:
-            self._push(step, fold, kernel, batch_slice, phase, blocks, deferred=deferred)
+            self._push(step, fold, kernel, batch_slice, phase, blocks)
         if carry is not None:
             carry.advanced(start + items)
 

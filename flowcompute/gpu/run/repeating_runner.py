@@ -99,9 +99,7 @@ class RepeatingRunner(TransferringRunner):
     def _is_deferred(self, step: RegionStep, items: int) -> bool:
         """Check whether nobody waits for the launch of a step, whose results are read by `wait` at the earliest."""
         region = step.region
-        if region.weight_tiles is not None or not self._can_defer:
-            return False
-        if self._gives_blocks(step) and not self.memory.in_place:
+        if not step.merged.issuperset(region.folds) or region.weight_tiles is not None or not self._can_defer:
             return False
         if not region.stream:
             # Whoever computes resident values waits once for all of them.
@@ -114,16 +112,11 @@ class RepeatingRunner(TransferringRunner):
             few = (items <= FEW_RECORDS or bool(self.state.changing)) and not self.waits_once
         return few and self._is_alone and self.tuner is None
 
-    @staticmethod
-    def _gives_blocks(step: RegionStep) -> bool:
-        """Check whether the host is given blocks of folds that a step reduces: another phase, and number, each time."""
-        return not step.merged.issuperset(step.region.folds)
-
     def known(
         self, step: RegionStep, batch_slice: BatchSlice, outputs: Mapping[int, np.ndarray]
     ) -> RepeatedLaunch | None:
         """See `RegionRunner.known`."""
-        if step.kernel is None or self._gives_blocks(step) or not self._is_deferred(step, batch_slice.items):
+        if step.kernel is None or not self._is_deferred(step, batch_slice.items):
             return None
         kernel = self.adopted.get(step.kernel.name, step.kernel).of_items(batch_slice.items)
         found = self._repeated.find(step, kernel, batch_slice, outputs)

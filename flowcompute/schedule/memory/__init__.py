@@ -5,7 +5,6 @@ from flowcompute.schedule.memory.buffer_assignment import (
     BufferAssignment,
     HostIntermediates,
     assign_host_buffers,
-    gives_records,
     lasting_values,
     placeholder_array,
 )
@@ -43,7 +42,6 @@ __all__ = [
     "cache_reasons",
     "device_buffer_assignment",
     "extra_items",
-    "gives_records",
     "is_uncached",
     "lasting_values",
     "never_on_host",

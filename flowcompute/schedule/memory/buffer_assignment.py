@@ -82,7 +82,7 @@ def assign_device_buffers(
                     continue
                 spans = moving if value in ahead or value in late else staying
                 first, last = spans.get(value, (0 if value in ahead else position, 0))
-                is_late = value in late or (gives_records(step) and not one_pass.folds_at_once)
+                is_late = value in late or (_is_kept(step) and not one_pass.folds_at_once)
                 spans[value] = (first, max(last, end if is_late else position))
         found += [*_assign_greedily(graph, clock, staying), *_assign_greedily(graph, clock, moving)]
     return tuple(found)
@@ -115,7 +115,7 @@ def assign_host_buffers(graph: Graph, one_pass: Pass, without: Collection[int]) 
         lies_in: dict[int, set[int]] = {}
         for position, step in enumerate(clock.steps):
             read = set[int]().union(*(lies_in.get(value, ()) for value in _read_by(graph, step)))
-            is_late = gives_records(step) and not one_pass.folds_at_once
+            is_late = _is_kept(step) and not one_pass.folds_at_once
             for value in read:
                 spans[value] = (spans[value][0], end if is_late else max(position, spans[value][1]))
             if isinstance(step, NodeStep):
@@ -150,8 +150,8 @@ def _read_by(graph: Graph, step: Step) -> Iterator[int]:
         yield from direct_inputs(step.kernel)
 
 
-def gives_records(step: Step) -> bool:
-    """Check whether folds are given records of a step, which they read when they take them, and not blocks."""
+def _is_kept(step: Step) -> bool:
+    """Check whether folds read an input of a step after all steps have succeeded."""
     if isinstance(step, NodeStep):
         return step.node.kind is Kind.FOLD
     return step.kernel is None and bool(step.region.folds)
