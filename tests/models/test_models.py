@@ -433,7 +433,7 @@ def test_the_command_writes_the_answer(model: fc.models.Model, path: Path, capsy
     assert main(["generate", str(path), "-p", "the sing", "-n", "5", "--device", "numpy"]) == 0
     assert capsys.readouterr().out == text + "\n"
     assert main(["generate", str(path), "-p", "Hi", "-n", "1", "--chat", "--device", "numpy"]) == 0
-    assert main(["generate", str(path), "-p", "Hi", "--temperature", "-1"]) == 1
+    assert main(["generate", str(path), "-p", "Hi", "--temperature", "-1"]) == 2
     assert main(["generate", str(path), "-p", "the sing", "--context", "1"]) == 2
 
 
