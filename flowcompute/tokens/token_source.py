@@ -27,7 +27,7 @@ _MOST_NOTED = 64
 
 
 class Encoder(Protocol):
-    """What turns texts into tokens."""
+    """Maker of tokens from texts."""
 
     def encode(self, text: str) -> Sequence[int]:
         """Return the tokens of a text."""
@@ -121,7 +121,7 @@ class IteratedTokens(TokenSource):
 
     @property
     def iterable(self) -> Iterable[str]:
-        """What yields the texts."""
+        """The iterable that yields the texts."""
         return self.texts.iterable
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class WordCuts(NamedTuple):
-    """How texts are cut into words.
+    """Rules by which texts are cut into words.
 
     Attributes:
         expressions: each is matched in the pieces that those before it leave; what it matches is a piece of its own.
@@ -120,4 +120,4 @@ _NAMES: Mapping[WordCuts, str] = {
 }
 
 WORDS: Mapping[str, WordCuts] = {name: cuts for cuts, names in _NAMES.items() for name in names.split()}
-"""How texts are cut into words, by `tokenizer.ggml.pre`."""
+"""Rules of cutting texts into words, by `tokenizer.ggml.pre`."""

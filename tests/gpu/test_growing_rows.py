@@ -28,7 +28,7 @@ from tests.gpu.test_self_attention import drawn, joined, split
 pytestmark = pytest.mark.compiles
 
 ROW_BYTES = 2 * 2 * 16 * 4
-"""Of the keys and values of a record: two heads of 16 numbers each."""
+"""Bytes of the keys and values of a record: two heads of 16 numbers each."""
 EVERY = joined(drawn(230, 4, 2, 16, 16))
 CONTEXT = 50_000
 FIRST_ROWS = 32

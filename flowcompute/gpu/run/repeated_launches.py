@@ -107,7 +107,7 @@ class RepeatedLaunch:
 
 
 class HoldsLaunches(Protocol):
-    """Who holds launches, and with them buffers of the device."""
+    """Holder of launches, and with them of buffers of the device."""
 
     def let_go(self) -> None:
         """Let go of them: they are not repeated any more."""
